@@ -57,7 +57,7 @@ static void warn_size(const struct opt *o, const char *s)
     uint64_t bytes = *(uint64_t *)o->dst;
 
     if (bytes && bytes < 1 << 20 && strspn(s, "0123456789") == strlen(s))
-        log_warn("'--%s=%s' is %s bytes; sizes take K, M, G or T", o->name, s, s);
+        log_warn("'--%s=%s' is in bytes; sizes take K, M, G or T", o->name, s);
 }
 
 static double time_unit(const struct opt *o)
@@ -327,7 +327,7 @@ static bool meant(const struct opt *o, const char *value, char out[TEXT_SHORT])
         *comma = '.';
     else
         snprintf(out, TEXT_SHORT, "%s%%", value);
-    return parse_fraction(out, &v) && in_bounds(o, v);
+    return parse_fraction(out, &v) && v >= 0.02 && in_bounds(o, v);
 }
 
 static void refuse_value(struct argp_state *state, const struct opt *o, const char *value)
@@ -474,6 +474,7 @@ static char *document(const struct tool *t)
     struct buf b = { 0 };
 
     buf_printf(&b, "%s - %s\v%s\n", t->name, t->summary, t->about);
+    buf_adds(&b, "\nNumbers take units: 32k, 4G, 90%, 500ms, 20s, 5min, 3h, 2d.\n");
     if (t->examples)
         buf_printf(&b, "\nExamples:\n%s", t->examples);
     buf_adds(&b, "\nExit status:\n");

@@ -188,9 +188,9 @@ bool parse_seconds(const char *s, double *out)
 {
     static const struct {
         const char *unit;
-        double per_second;
-    } units[] = { { "ms", 1e3 },      { "us", 1e6 },      { "ns", 1e9 },       { "s", 1 },
-                  { "min", 1. / 60 }, { "h", 1. / 3600 }, { "d", 1. / 86400 }, { "", 1 } };
+        double times, per; // exact, as their quotient is not
+    } units[] = { { "ms", 1, 1e3 }, { "us", 1, 1e6 }, { "ns", 1, 1e9 },  { "s", 1, 1 },
+                  { "min", 60, 1 }, { "h", 3600, 1 }, { "d", 86400, 1 }, { "", 1, 1 } };
     size_t n = strlen(s);
 
     for (size_t k = 0; k < sizeof(units) / sizeof(*units); k++) {
@@ -199,7 +199,7 @@ bool parse_seconds(const char *s, double *out)
             continue;
         if (!parse_number(s, n - length, out))
             return false;
-        *out /= units[k].per_second;
+        *out = *out * units[k].times / units[k].per;
         return true;
     }
     return false;

@@ -29,12 +29,12 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),
-    OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only requests to these models; may be repeated"),
+    OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
     OPT_HEAD("Model and device"),
     OPT_TEXT('m', "model", &cfg.model, "MODEL",
              "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
              "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
-    OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "the serving GPU, by its data sheet"),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_NUM(
         0, "gpus", &cfg.gpus, 0, 1000000,
         "number of GPUs, each with the whole model; 0: the fewest that are busy for at most 70 % of the time without a "
@@ -53,7 +53,7 @@ static const struct opt opts[] = {
 
 static const struct tool tool = {
     .name = "evp-gain",
-    .summary = "tell from request logs what caches of several sizes would have saved",
+    .summary = "tell from request logs what caches would have saved",
     .operands = "LOG...",
     .min_operands = 1,
     .max_operands = -1,
@@ -61,15 +61,15 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace of "
-        "Mooncake, whose prompts are hash ids of blocks; compressed or not; '-' is standard input. All logs are one: "
-        "requests are replayed by their times, or without times in the order of the lines.\n"
+        "Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are one; "
+        "--dataset names models. Requests are replayed by their times, or without times in the order of the lines.\n"
         "\n"
-        "The table has one row for no cache, and for LRU caches in DRAM and SSD whose payloads are as large as "
-        "uncompressed, or 2, 3 and 10 times smaller. Shares are of prompt tokens: found in DRAM, found on SSD, computed. "
-        "A token is found only with all tokens before it. The last row has a cache without bounds.\n"
+        "The table has rows for no cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times "
+        "smaller, and for a cache without bounds. Shares are of prompt tokens: found in DRAM, found on SSD, computed. A "
+        "token is found only with all tokens before it.\n"
         "\n"
-        "No model is run. Times are those of its operations and bytes on the GPU, as docs/gain.md explains. Which "
-        "compression keeps the answers a log cannot tell; evp-profile measures it.",
+        "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log cannot "
+        "tell; evp-profile measures it.",
     .examples = "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --dram 256G --ssd 4T\n"
                 "  evp-gain logs/* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
                 "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",
@@ -266,9 +266,9 @@ static double factor_of(int i)
 
 static void put_policies(struct sheet *s, const struct gain *g)
 {
-    static const char *const columns[] = { "cache",     "compression_x", "dram",      "ssd",   "computed",
-                                           "prefill_s", "saved_s",       "gpus_busy", "ttft_s" };
-    double units = (double)g->log.units, time = span_of(&g->replay) * g->replay.n_gpus;
+    static const char *const columns[] = { "cache",     "compression_x", "dram",     "ssd",       "computed",
+                                           "prefill_s", "saved_s",       "ssd_busy", "gpus_busy", "ttft_s" };
+    double units = (double)g->log.units, span = span_of(&g->replay);
 
     sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
     for (int i = 0; i < N_POLICIES; i++) {
@@ -280,7 +280,8 @@ static void put_policies(struct sheet *s, const struct gain *g)
         sheet_real(s, NULL, (double)o->computed / units, 3);
         sheet_seconds(s, NULL, o->prefill_s);
         sheet_seconds(s, NULL, g->out[0].prefill_s - o->prefill_s);
-        sheet_real(s, NULL, time > 0 ? o->busy_s / time : (double)NAN, 3);
+        sheet_real(s, NULL, span > 0 ? o->ssd_s / span : (double)NAN, 3);
+        sheet_real(s, NULL, span > 0 ? o->busy_s / span / g->replay.n_gpus : (double)NAN, 3);
         sheet_seconds(s, NULL, o->ttft_s);
     }
     sheet_table_end(s);
@@ -341,6 +342,22 @@ static void say_assumptions(const struct gain *g)
     log_info("not counted: decoding, decompression, writing, and what the GPU's own memory keeps");
 }
 
+/* Rows whose TTFT needs an explanation. */
+static void say_queues(const struct gain *g)
+{
+    double span = span_of(&g->replay);
+    int n = g->replay.n_gpus, slow = 1;
+
+    if (span > 0 && g->out[0].busy_s > span * n)
+        log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue", n,
+                 n == 1 ? "" : "s");
+    while (slow < N_POLICIES && (g->out[slow].ttft_s <= g->out[0].ttft_s || g->out[slow].ssd_s < 0.1 * span))
+        slow++;
+    if (span > 0 && slow < N_POLICIES)
+        log_warn("the cache at %gx makes TTFT longer: what is read from its SSD takes %.2f of the time of the log",
+                 g->policy[slow].factor, g->out[slow].ssd_s / span);
+}
+
 static void say(const struct gain *g)
 {
     const struct gain_log *log = &g->log;
@@ -349,9 +366,7 @@ static void say(const struct gain *g)
         log_warn("no request has a time: they are replayed in the order of the lines, and TTFT is without waiting");
     else if (log->n_timeless)
         log_warn("%" PRId64 " requests have no time and count as sent with the request before them", log->n_timeless);
-    if (span_of(&g->replay) > 0 && g->out[0].busy_s > span_of(&g->replay) * g->replay.n_gpus)
-        log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue",
-                 g->replay.n_gpus, g->replay.n_gpus == 1 ? "" : "s");
+    say_queues(g);
     if (cfg.dram == 0 && cfg.ssd == 0)
         log_warn("without --dram and --ssd there is no cache but that without bounds");
     if (g->replay.dram_unit_s >= g->replay.unit_s)

@@ -27,7 +27,7 @@ static struct {
     const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit;
     struct opt_list access;
     double access_floor, access_min_match;
-    double min_quality, min_quality_worst, sure, slo_ttft, slo_weight, move_cost, seconds;
+    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, seconds;
     int solver, parallel_reads;
     uint64_t max_move; // UINT64_MAX: not given
     bool lenient, online, raw, measured_only;
@@ -59,6 +59,8 @@ static const struct opt opts[] = {
     OPT_MIN_QUALITY(&cfg.min_quality),
     OPT_REAL(0, "min-quality-worst", &cfg.min_quality_worst, 0, 1,
              "use no variant with a lower measured quality on any train question"),
+    OPT_REAL(0, "min-facts", &cfg.min_facts, 0, 1,
+             "use no variant that is not sure to keep this share of the answers' facts (docs/profiling.md)"),
     OPT_SURE(&cfg.sure),
     OPT_HEAD("Planner"),
     OPT_PICK(0, "solver", &cfg.solver, "evicpress|adaptcache|optimal",
@@ -96,7 +98,8 @@ static const struct tool tool = {
         "\n"
         "Quality is predicted from the answers to train questions: the mean of few questions moves towards the "
         "config's mean over all contexts, because the best of many noisy means is overrated. --min-quality applies to "
-        "this prediction, --min-quality-worst to the worst answer measured.\n"
+        "this prediction, --min-quality-worst to the worst answer measured, --min-facts to the predicted share of numbers, "
+        "dates, names and negations of the uncompressed cache's answers that are kept.\n"
         "\n"
         "With --slo-ttft and --slo-weight an access loses the weight times its expected seconds beyond the promise. The "
         "spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
@@ -418,6 +421,7 @@ int main(int argc, char **argv)
         return status;
     struct run run = { .in = { .min_quality = cfg.min_quality,
                                .min_quality_worst = cfg.min_quality_worst,
+                               .min_facts = cfg.min_facts,
                                .sure_z = normal_quantile(cfg.sure),
                                .kind = cfg.raw ? QUALITY_RAW : QUALITY_PREDICTED,
                                .access_floor = cfg.access_floor,

@@ -281,25 +281,21 @@ static int use_service(struct work *w, struct err *err)
 static int put_question(struct rows_out *out, const struct context *c, const struct result *r, int i, struct err *err)
 {
     static char api[] = "api", offline[] = "offline", dataset[] = "dataset";
-    struct buf id = { 0 };
-
-    buf_printf(&id, "%s/q%d", c->id, i);
-    struct question q = { .id = id.at,
+    struct question q = { .id = question_new_id(c->id, r->list.at[i].text),
                           .context = c->id,
                           .text = r->list.at[i].text,
                           .origin = cfg.api_base       ? api
                                     : cfg.from_dataset ? dataset
                                                        : offline,
                           .split = i % 2 ? SPLIT_TEST : SPLIT_TRAIN };
-    int code = buf_failed(&id) ? err_nomem(err) : 0;
-    if (!code) {
-        struct json_out w = rows_begin(out);
-        question_to_json(&q, &w);
-        if (cfg.api_base)
-            json_put_text(&w, "digest", r->digest);
-        code = rows_put(out, &w, err);
-    }
-    buf_release(&id);
+    if (!q.id)
+        return err_nomem(err);
+    struct json_out w = rows_begin(out);
+    question_to_json(&q, &w);
+    if (cfg.api_base)
+        json_put_text(&w, "digest", r->digest);
+    int code = rows_put(out, &w, err);
+    free(q.id);
     return code;
 }
 

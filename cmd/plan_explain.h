@@ -14,7 +14,7 @@ const char *plan_text_price(char out[TEXT_SHORT], double price);
 /* A message if every used context is kept uncompressed. */
 void plan_explain_fit(const struct placement_plan *p);
 
-/* The qualities of two good answers and of unrelated ones, if the table knows them. */
+/* The qualities of second answers and of unrelated ones, if the table knows them. */
 void plan_explain_quality(const struct placement_plan *p);
 
 /* A message if nearly all uses are recomputed: what that takes, what loading would take, and which is the reason. */

@@ -5,6 +5,7 @@
 #include "base/parse.h"
 #include "cmd/plan_explain.h"
 #include "cmd/summary.h"
+#include "formats/outcome.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,9 +66,33 @@ void plan_say_raw(const struct placement_plan *p, const struct placement_raw *ra
              raw->promised, raw->brought, p->plan.objective - raw->brought);
 }
 
+/* The mean share of facts that answers keep, as predicted, and its error; NAN: not known for a context in use. */
+static double mean_facts(const struct placement_plan *p, double *error)
+{
+    const struct table *t = &p->in->table;
+    double kept = 0, variance = 0, uses = 0;
+
+    for (int i = 0; i < p->plan.n_contexts; i++) {
+        int row = p->in->row[i];
+        struct plan_placement c = p->plan.placement[i];
+        double weight = p->in->frequency[row] / OUTCOME_UNIT;
+        bool plain = c.tier == PLAN_RECOMPUTE || c.config == 0;
+        size_t cell = table_cell(t, row, c.config);
+        if (!(weight > 0))
+            continue;
+        uses += weight;
+        kept += weight * (plain ? 1 : t->predicted_facts ? (double)t->predicted_facts[cell] : (double)NAN);
+        double sd = plain || !t->predicted_facts_sd ? 0 : weight * (double)t->predicted_facts_sd[cell];
+        variance += sd * sd;
+    }
+    *error = sqrt(variance) / uses;
+    return kept / uses;
+}
+
 void plan_say_json(const struct placement_plan *p, const struct manifest *m)
 {
     struct json_out *w = summary_json();
+    double facts_error, facts = mean_facts(p, &facts_error);
 
     json_begin(w, NULL, '{');
     json_put_real(w, "alpha", m->alpha);
@@ -87,6 +112,8 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m)
     json_put_real(w, "quality_test_error", m->total[0].quality_test_error);
     json_put_int(w, "compressed", m->total[0].n_compressed);
     json_put_int(w, "tested", m->total[0].n_tested);
+    json_put_real(w, "facts", facts);
+    json_put_real(w, "facts_error", facts_error);
     json_begin(w, "tiers", '[');
     for (int t = 0; t < p->in->tiers.n; t++) {
         json_begin(w, NULL, '{');
@@ -141,6 +168,16 @@ static const char *text_quality(char out[QUALITY_TEXT], const struct manifest_to
     return out;
 }
 
+static void say_facts(const struct placement_plan *p)
+{
+    char text[TEXT_SHORT];
+    double error, facts = mean_facts(p, &error);
+
+    if (!isnan(facts))
+        log_info("of the facts in answers of the uncompressed caches this plan keeps %s, as predicted",
+                 text_mean(text, facts, error));
+}
+
 static void say_late(const struct placement_plan *p)
 {
     double late_s = placement_lateness(p);
@@ -161,6 +198,7 @@ void plan_say(const struct placement_plan *p, const struct manifest *m)
                  plan_text_per_use(per_use, p, t->utility), text_seconds(ttft, t->ttft_s), text_quality(quality, t));
     }
     plan_explain_quality(p);
+    say_facts(p);
     plan_explain_recompute(p);
     if (m->slo_weight > 0)
         say_late(p);

@@ -6,6 +6,7 @@
 #include "base/parse.h"
 #include "cmd/summary.h"
 #include "profiler/run/timing.h"
+#include "profiler/score/exact.h"
 #include "profiler/score/metric.h"
 #include "profiler/score/score.h"
 
@@ -26,6 +27,17 @@ static const char *percent(char out[TEXT_SHORT], double share)
     return isnan(share) ? "-" : out;
 }
 
+/* A mean and its error. */
+static void put_exact(const struct table *t, const char *name, const double *mean, const float *answers,
+                      enum split split, int v)
+{
+    char error[TEXT_SHORT];
+
+    snprintf(error, sizeof(error), "%s_error", name);
+    json_put_real(summary_json(), name, table_mean(t, mean, v));
+    json_put_real(summary_json(), error, score_mean_error(t, mean, answers, split, v));
+}
+
 static void put_summary(const struct table *t)
 {
     json_put_real(summary_json(), "unrelated", score_unrelated(t));
@@ -35,8 +47,13 @@ static void put_summary(const struct table *t)
         json_begin(summary_json(), NULL, '{');
         json_put_text(summary_json(), "config", t->config_name[v]);
         json_put_real(summary_json(), "quality", table_mean(t, t->quality_train, v));
+        json_put_real(summary_json(), "quality_error", score_error(t, SPLIT_TRAIN, v));
         json_put_real(summary_json(), "quality_test", table_mean(t, t->quality_test, v));
         json_put_real(summary_json(), "quality_test_error", score_error(t, SPLIT_TEST, v));
+        put_exact(t, "facts", t->facts_train, t->facts_kept, SPLIT_TRAIN, v);
+        put_exact(t, "facts_test", t->facts_test, t->facts_kept, SPLIT_TEST, v);
+        json_put_real(summary_json(), "token_f1", table_mean(t, t->token_f1_train, v));
+        json_put_real(summary_json(), "token_f1_test", table_mean(t, t->token_f1_test, v));
         json_put_real(summary_json(), "gold", table_mean(t, t->gold_mean, v));
         json_put_real(summary_json(), "size_fraction", table_mean(t, t->size_frac, v));
         json_end(summary_json(), '}');
@@ -48,7 +65,19 @@ static void put_summary(const struct table *t)
  * about 0.05. */
 static const double SURE_ENOUGH = 0.1;
 
-enum { QUALITY_CELLS = 3 * TEXT_SHORT + 3 };
+enum { SPLIT_CELLS = 4 * TEXT_SHORT + 8 };
+
+static void say_facts(const struct table *t)
+{
+    int n, other;
+    struct err err;
+
+    log_info("facts: the share of the untouched answers' numbers, dates, names and negations that is kept "
+             "(docs/profiling.md); similarity hardly sees them");
+    if (exact_languages(t, &n, &other, &err) == 0 && other)
+        log_info("%d of %d untouched answers are not in English: facts there are numbers and dates in digits alone",
+                 other, n);
+}
 
 static void say_scale(const struct table *t)
 {
@@ -62,36 +91,35 @@ static void say_scale(const struct table *t)
                  "(1 - unrelated)",
                  unrelated);
     if (!isnan(same))
-        log_info("second answers of the untouched cache, sampled at temperature %g, score %.3f: the same meaning in "
-                 "other words; same: (quality - unrelated) / (%.3f - unrelated), at most 100 %%",
-                 t->temperature, same, same);
+        log_info(
+            "second answers of the untouched cache, sampled at temperature %g, score %.3f: so near is the model to "
+            "itself",
+            t->temperature, same);
+    say_facts(t);
 }
 
-/* A quality, then "kept" and, if same_meaning is known, "same" (say_scale). */
-static const char *quality_cells(char out[QUALITY_CELLS], const struct table *t, double quality)
+/* What is printed of a config and one split of the questions. */
+static const char *split_cells(char out[SPLIT_CELLS], const struct table *t, enum split split, int v)
 {
-    char cell[3][TEXT_SHORT];
-    double unrelated = score_unrelated(t), same = score_same_meaning(t);
-    int n = snprintf(out, QUALITY_CELLS, "%7s %6s", number(cell[0], quality, 4),
-                     percent(cell[1], score_kept(quality, unrelated, 1)));
+    char cell[4][TEXT_SHORT];
+    bool train = split == SPLIT_TRAIN;
+    double quality = table_mean(t, train ? t->quality_train : t->quality_test, v);
+    double facts = table_mean(t, train ? t->facts_train : t->facts_test, v);
 
-    double share = score_kept(quality, unrelated, same);
-    if (!isnan(same))
-        snprintf(out + n, QUALITY_CELLS - (size_t)n, " %6s", percent(cell[2], share > 1 ? 1 : share));
+    snprintf(out, SPLIT_CELLS, "%7s %7s %6s %6s", number(cell[0], quality, 4),
+             number(cell[1], score_error(t, split, v), 4), percent(cell[2], score_kept(quality, score_unrelated(t), 1)),
+             percent(cell[3], facts));
     return out;
 }
 
 static void say_row(const struct table *t, int v, int width, bool gold)
 {
-    char train[QUALITY_CELLS], test[QUALITY_CELLS], error[TEXT_SHORT], score[TEXT_SHORT],
-        with_gold[TEXT_SHORT + 2] = "";
+    char train[SPLIT_CELLS], test[SPLIT_CELLS], score[TEXT_SHORT], with_gold[TEXT_SHORT + 2] = "";
 
     if (gold)
         snprintf(with_gold, sizeof(with_gold), " %7s", number(score, table_mean(t, t->gold_mean, v), 4));
-    log_info("%-*s %s %s %7s%s %8.2fx", width, t->config_name[v],
-             quality_cells(train, t, table_mean(t, t->quality_train, v)),
-             quality_cells(test, t, table_mean(t, t->quality_test, v)), number(error, score_error(t, SPLIT_TEST, v), 4),
-             with_gold, 1 / table_mean(t, t->size_frac, v));
+    log_info("%-*s %s %s%s %8.2fx", width, t->config_name[v], split_cells(train, t, SPLIT_TRAIN, v),
+             split_cells(test, t, SPLIT_TEST, v), with_gold, 1 / table_mean(t, t->size_frac, v));
 }
 
 static bool has_gold(const struct table *t)
@@ -144,7 +172,6 @@ static void warn_of_few(const struct table *t)
 
 void score_say(const struct table *t)
 {
-    const char *same = isnan(score_same_meaning(t)) ? "" : "   same";
     bool gold = has_gold(t);
     int width = 6;
 
@@ -152,8 +179,8 @@ void score_say(const struct table *t)
         width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
     put_summary(t);
     say_scale(t);
-    log_info("%-*s %7s %6s%s %7s %6s%s %7s%s %9s", width, "config", "train", "kept", same, "test", "kept", same,
-             "error", gold ? "    gold" : "", "size");
+    log_info("%-*s %7s %7s %6s %6s %7s %7s %6s %6s%s %9s", width, "config", "train", "error", "kept", "facts", "test",
+             "error", "kept", "facts", gold ? "    gold" : "", "size");
     for (int v = 0; v < t->n_configs; v++)
         say_row(t, v, width, gold);
     if (gold)

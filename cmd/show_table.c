@@ -51,6 +51,10 @@ static void put_config(struct sheet *s, const struct table *t, int v)
     sheet_real(s, NULL, table_mean(t, t->quality_test_std, v), 3);
     sheet_int(s, NULL, count_scored(t, t->quality_test_n, v));
     sheet_real(s, NULL, table_mean(t, t->gold_mean, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->facts_train, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->facts_test, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->token_f1_train, v), 3);
+    sheet_real(s, NULL, table_mean(t, t->token_f1_test, v), 3);
     sheet_seconds(s, NULL, table_mean(t, t->compress_s, v));
     sheet_seconds(s, NULL, table_mean(t, t->decompress_s, v));
 }
@@ -108,15 +112,16 @@ static int put_origins(struct sheet *s, const struct table *t, struct err *err)
 static void put_table(struct sheet *s, const struct table *t)
 {
     static const char *const configs[] = {
-        "config",    "n_contexts",        "size_x",       "keep_frac", "quality_train",
-        "train_std", "n_train_questions", "quality_test", "test_std",  "n_test_questions",
-        "gold",      "compress_s",        "decompress_s"
+        "config",     "n_contexts",        "size_x",       "keep_frac", "quality_train",
+        "train_std",  "n_train_questions", "quality_test", "test_std",  "n_test_questions",
+        "gold",       "facts_train",       "facts_test",   "f1_train",  "f1_test",
+        "compress_s", "decompress_s"
     };
     static const char *const contexts[] = { "context",    "dataset",         "n_tokens",
                                             "kv_bytes",   "prefill_s",       "prefill_spread",
                                             "question_s", "question_spread", "profiled_at" };
 
-    sheet_table(s, "configs", configs, 13);
+    sheet_table(s, "configs", configs, 17);
     for (int v = 0; v < t->n_configs; v++)
         put_config(s, t, v);
     sheet_table_end(s);

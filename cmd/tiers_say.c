@@ -6,7 +6,7 @@
 
 void tiers_say_doubts(const struct tiers *tiers)
 {
-    enum { SMALLEST = 1 << 16 }; // bytes; a token of a small model takes more than 20 KiB
+    enum { SMALLEST = 4096 }; // bytes; a token of a small model takes more than 20 KiB
     char text[TEXT_SHORT];
 
     for (int i = 0; i < tiers->n; i++) {

@@ -7,7 +7,10 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { LOOKED_AT = 512 }; // bytes of a line
+enum {
+    LOOKED_AT = 512, // bytes of a line
+    SAME_LENGTH = 4, // prompts of the same length that are no coincidence
+};
 
 static const char *const whats[] = {
 #define X(name, what, remedy) what,
@@ -85,7 +88,7 @@ void request_note_row(struct request_log *log, const struct json *row)
 /* Do half of vLLM's prompts have the length of the longest, without a template's end? */
 static bool looks_cut(const struct request_log *log)
 {
-    return log->ends_differ && log->n_longest * 2 >= log->n_vllm;
+    return log->ends_differ && log->n_longest >= SAME_LENGTH && log->n_longest * 2 >= log->n_vllm;
 }
 
 enum request_lack request_log_lack(const struct request_log *log)

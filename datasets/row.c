@@ -42,7 +42,8 @@ int row_context(struct context *c, const struct json *row, const struct row_orig
     *c = (struct context){ 0 };
     if (json_get(row, "text"))
         return context_from_json(c, row, err);
-    if (!json_get(row, "context") && (json_get(row, "messages") || json_get(row, "prompt") || json_is_object(json_get(row, "body"))))
+    if (!json_get(row, "context") &&
+        (json_get(row, "messages") || json_get(row, "prompt") || json_is_object(json_get(row, "body"))))
         return err_set(err, ERR_USAGE, "this is a request to a model: evp-import --requests reads logs of requests");
     if (!json_get(row, "context"))
         return err_set(err, ERR_FORMAT, "the row has neither a field 'context' nor a field 'text'");

@@ -40,9 +40,8 @@ static int read_totals(struct manifest *m, const struct json *totals, struct err
             json_may_real(j, "quality_test_error", &t->quality_test_error, err) ||
             json_may_int(j, "compressed", &n_compressed, err) || json_may_int(j, "tested", &n_tested, err))
             return err->code;
-        if (n_tested < 0 || n_compressed < n_tested || n_compressed > INT_MAX)
-            return err_set(err, ERR_FORMAT,
-                           "fields 'tested' and 'compressed' are not a number of contexts and of more");
+        if (n_tested < 0 || n_tested > INT_MAX || n_compressed < 0 || n_compressed > INT_MAX)
+            return err_set(err, ERR_FORMAT, "field 'tested' or 'compressed' is not a number of contexts");
         t->n_compressed = (int)n_compressed;
         t->n_tested = (int)n_tested;
         memcpy(t->name, name, strlen(name) + 1);

@@ -16,13 +16,15 @@ static int add_row(void *arg, const struct json *row, struct err *err)
 {
     struct reading *r = arg;
     const char *context, *tier = "";
-    double floor = (double)NAN;
+    double floor = (double)NAN, facts = (double)NAN;
 
     if (json_want_text(row, "context", &context, err) || json_may_real(row, "min_quality", &floor, err) ||
-        json_may_text(row, "tier", &tier, err))
+        json_may_real(row, "min_facts", &facts, err) || json_may_text(row, "tier", &tier, err))
         return err->code;
     if (!isnan(floor) && (floor < 0 || floor > 1))
         return err_set(err, ERR_FORMAT, "field 'min_quality' is not between 0 and 1");
+    if (!isnan(facts) && (facts < 0 || facts > 1))
+        return err_set(err, ERR_FORMAT, "field 'min_facts' is not between 0 and 1");
     if (strlen(tier) >= sizeof(r->rule->tier))
         return err_set(err, ERR_FORMAT, "field 'tier' is longer than %zu bytes", sizeof(r->rule->tier) - 1);
     int at = map_find(r->ids, context, strlen(context));
@@ -32,6 +34,8 @@ static int add_row(void *arg, const struct json *row, struct err *err)
     }
     if (!isnan(floor))
         r->rule[at].min_quality = floor;
+    if (!isnan(facts))
+        r->rule[at].min_facts = facts;
     if (*tier)
         memcpy(r->rule[at].tier, tier, strlen(tier) + 1);
     return 0;

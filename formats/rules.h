@@ -1,6 +1,7 @@
 /* rules.h - constraints on the placement of some contexts: JSON Lines, header optional (base/rows.h, kind "rules").
  *
  *     {"context":"qasper/12","min_quality":0.95}     no variant with a lower quality on the train questions
+ *     {"context":"qasper/12","min_facts":0.9}        no variant that keeps fewer facts of the train questions' answers
  *     {"context":"legal/3","tier":"dram"}            on that tier only; "recompute": not stored
  */
 #ifndef EVP_RULES_H
@@ -13,6 +14,7 @@
 
 struct rule {
     double min_quality; // 0: any
+    double min_facts;   // 0: any
     char tier[32];      // its name; "": any
 };
 

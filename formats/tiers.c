@@ -113,6 +113,8 @@ int tier_set_uri(struct tier *t, const char *uri, struct err *err)
     if (t->kind == TIER_REDIS && redis_address_parse(&address, uri, err))
         return err_wrap(err, "tier '%s'", t->name);
     const char *scheme = strstr(uri, "://");
+    if (tier_is_folder(t) && redis_address_is(uri))
+        return err_set(err, ERR_FORMAT, "tier '%s': uri '%.200s' is not the path of a folder", t->name, uri);
     if (tier_is_folder(t) && scheme)
         return err_set(err, ERR_FORMAT, "tier '%s': %.*s is not served; uri is a folder, redis:// or rediss://",
                        t->name, (int)(scheme - uri < 40 ? scheme - uri : 40), uri);

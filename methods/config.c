@@ -132,7 +132,7 @@ static int refuse_value(const struct method *m, const struct method_param *p, co
     }
     err_set(err, ERR_USAGE, "%s: %s must be %s, not '%s'", m->name, p->name, buf_str(&right), value);
     buf_release(&right);
-    bool percent = p->max <= 1 && parse_real(value, &v) && v > 1 && v < 100;
+    bool percent = p->max <= 1 && parse_real(value, &v) && v >= 2 && v < 100;
     return percent ? err_add(err, "; did you mean %s%%?", value) : err->code;
 }
 

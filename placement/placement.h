@@ -71,6 +71,8 @@ struct placement_input {
     double alpha, min_quality;     // may be changed between plans
     double min_quality_worst;      // lowest quality of a variant's worst answered train question; 0: any
     double *worst;                 // (C, V) of the table, owned: that quality; NAN: none answered; NULL: not wanted
+    double min_facts;              // lowest share of facts that a variant is sure to keep; 0: any
+    bool fact_floors;              // there is such a floor, here or in a rule
     double slo_ttft_s, slo_weight; // promised TTFT, cost of lateness (planner/utility.h)
     int parallel_reads;            // reads at the same time that TTFT assumes, on all tiers; 0: as tiers.json says
     double sure_z;                 // a floor is compared with quality - sure_z * sd

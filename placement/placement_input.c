@@ -211,6 +211,26 @@ static int find_worst(struct placement_input *in, const struct placement_files *
     return code;
 }
 
+/* Is there a floor for facts, and can it be kept? */
+static int find_fact_floors(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    const struct table *t = &in->table;
+    bool known = false;
+
+    in->fact_floors = in->min_facts > 0;
+    for (int i = 0; i < t->n_contexts && !in->fact_floors; i++)
+        in->fact_floors = in->rule[i].min_facts > 0;
+    for (size_t i = 0; i < table_n_cells(t) && in->fact_floors && t->predicted_facts && !known; i++)
+        known = !isnan(t->predicted_facts[i]);
+    if (in->fact_floors && !known)
+        return err_set(err, ERR_FORMAT,
+                       "'%s' does not know what facts answers keep: run evp-score on its profile again", files->table);
+    if (in->fact_floors && in->online)
+        return err_set(err, ERR_USAGE,
+                       "floors for facts and --online exclude each other: a live plan knows only mean qualities");
+    return 0;
+}
+
 /* Reads everything except tiers and table. */
 static int read_others(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
@@ -229,7 +249,7 @@ static int read_others(struct placement_input *in, const struct placement_files 
     }
     tiers_pools(&in->tiers, in->pool);
     if (allocate(in, err) || placement_find_allowed(in, err) || read_access(in, files, err) ||
-        read_rules(in, files, err) || find_worst(in, files, err))
+        read_rules(in, files, err) || find_fact_floors(in, files, err) || find_worst(in, files, err))
         return err->code;
     return read_previous(in, files, err);
 }

@@ -69,11 +69,29 @@ static inline bool placement_worst_allowed(const struct placement_input *in, siz
     return !in->worst || cell % (size_t)in->table.n_configs == 0 || in->worst[cell] >= (double)min;
 }
 
+/* The lowest share of facts that a row's variants may keep. */
+static inline double placement_facts_floor(const struct placement_input *in, size_t row)
+{
+    return fmax(in->rule[row].min_facts, in->min_facts);
+}
+
+/* Does a cell keep enough facts, surely? Not if nothing is known of them. The reference keeps all. */
+static inline bool placement_facts_allowed(const struct placement_input *in, size_t cell)
+{
+    size_t n = (size_t)in->table.n_configs;
+
+    if (!in->fact_floors || cell % n == 0)
+        return true;
+    double min = placement_facts_floor(in, cell / n), sd = (double)in->table.predicted_facts_sd[cell];
+    return !(min > 0) || (double)in->table.predicted_facts[cell] - in->sure_z * sd >= min;
+}
+
 /* Does a cell have a size and a quality, and is it good enough? Its quality may be NAN. Without a floor its standard
  * deviation does not matter. */
 static inline bool placement_allowed(const struct placement_input *in, size_t cell, double min)
 {
-    if ((in->measured_only && !placement_measured(in, cell)) || !placement_worst_allowed(in, cell))
+    if ((in->measured_only && !placement_measured(in, cell)) || !placement_worst_allowed(in, cell) ||
+        !placement_facts_allowed(in, cell))
         return false;
     return in->table.cell_bytes[cell] >= 0 && (min > 0 ? placement_sure(in, cell) : in->quality[cell]) >= min;
 }

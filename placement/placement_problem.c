@@ -115,7 +115,7 @@ int placement_check_rules(const struct placement_input *in, struct err *err)
     for (int row = 0; row < in->table.n_contexts; row++) {
         int pin = in->pin[row];
         double best = -1;
-        bool allowed = pin < 0, worst = false; /* recomputing is always good enough */
+        bool allowed = pin < 0, worst = false, facts = false; /* recomputing is always good enough */
         for (int v = 0; v < in->table.n_configs && !allowed; v++) {
             size_t cell = table_cell(&in->table, row, v);
             int64_t bytes = in->table.cell_bytes[cell];
@@ -125,6 +125,7 @@ int placement_check_rules(const struct placement_input *in, struct err *err)
             best = fmax(best, placement_sure(in, cell));
             allowed = placement_allowed(in, cell, placement_floor(in, row));
             worst |= !placement_worst_allowed(in, cell);
+            facts |= !placement_facts_allowed(in, cell);
         }
         if (allowed)
             continue;
@@ -133,6 +134,10 @@ int placement_check_rules(const struct placement_input *in, struct err *err)
                 err, ERR_FAIL,
                 "context '%s' is pinned to tier '%s', where no variant has --min-quality-worst=%g in every question",
                 in->table.context_id[row], in->tiers.at[pin].name, in->min_quality_worst);
+        if (facts)
+            return err_set(err, ERR_FAIL,
+                           "context '%s' is pinned to tier '%s', where no variant surely keeps %g of the facts",
+                           in->table.context_id[row], in->tiers.at[pin].name, placement_facts_floor(in, (size_t)row));
         if (best < 0)
             return err_set(err, ERR_FAIL, "context '%s' is pinned to tier '%s', where no variant fits",
                            in->table.context_id[row], in->tiers.at[pin].name);

@@ -81,6 +81,9 @@ static int check_numbers(const struct placement_input *in, const struct placemen
         return err_set(err, ERR_FORMAT,
                        "context '%s': the quality of its worst question is below --min-quality-worst=%g", p->id,
                        in->min_quality_worst);
+    if (stored && !placement_facts_allowed(in, table_cell(&in->table, row, c.config)))
+        return err_set(err, ERR_FORMAT, "context '%s': the facts it surely keeps are fewer than its floor, %g", p->id,
+                       placement_facts_floor(in, (size_t)row));
     if (stored && !placement_allowed(in, table_cell(&in->table, row, c.config), placement_floor(in, row)))
         return err_set(err, ERR_FORMAT, "context '%s': quality %.4g is below its floor", p->id, quality);
     if (stored && !tier_allows(&in->tiers.at[c.tier], p->config))

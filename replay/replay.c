@@ -123,6 +123,7 @@ static int replay_one(const struct replaying *p, struct lane *l, const struct re
     l->out->computed += q->units - all;
     l->out->prefill_s += prefill_s;
     l->out->busy_s += gpu_s;
+    l->out->ssd_s += ssd_s;
     if (r->timed)
         return arrive(l, q->at - r->request[0].at, ssd_s, gpu_s, err);
     l->out->ttft_s += ssd_s + gpu_s;

@@ -39,6 +39,7 @@ struct replay_outcome {
     int64_t dram, ssd, computed; // units
     double prefill_s;            // of all GPUs together
     double busy_s;               // with reading from DRAM
+    double ssd_s;                // reading from SSD
     double ttft_s;               // mean
 };
 

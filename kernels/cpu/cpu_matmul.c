@@ -121,7 +121,7 @@ static int min_rows(const struct matmul *m, int n, enum dtype in)
     if (m->row_block)
         return m->row_block;
     if (!m->has_amx || in != DTYPE_BF16)
-        return 1;
+        return ONEDNN_ALIKE_ROWS;
     int min = SMALL_NUMBERS / n + 1;
     return min > SMALL_ROWS ? SMALL_ROWS + 1 : min > 1 ? min : 2;
 }

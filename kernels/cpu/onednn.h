@@ -19,6 +19,9 @@ struct desc {
 
 #define DESC(d) (&(d)->md)
 
+/* The fewest rows whose bits do not depend on their number, by a packed weight without AMX. */
+enum { ONEDNN_ALIKE_ROWS = 1 };
+
 static inline dnnl_status_t desc_strided(struct desc *d, dnnl_data_type_t type, const int64_t dims[2],
                                          const int64_t steps[2])
 {
@@ -74,6 +77,9 @@ static inline dnnl_status_t matmul_desc(dnnl_primitive_desc_t *pd, dnnl_engine_t
 #else
 
 #define DESC(d) ((d)->md)
+
+/* A row alone has code of its own here (3.7), with other bits. */
+enum { ONEDNN_ALIKE_ROWS = 2 };
 
 static inline dnnl_status_t desc_strided(struct desc *d, dnnl_data_type_t type, const int64_t dims[2],
                                          const int64_t steps[2])

@@ -148,9 +148,9 @@ int exact_score(struct table *t, struct err *err)
     return code;
 }
 
-/* The variance of a config's mean, as if each answer kept all facts or none, after one more answer of each kind: a few
- * answers that kept everything prove little. */
-static double mean_variance(const struct table *t, const struct spread *s, int v)
+/* The variance of one answer's share and of a config's mean, as if each answer kept all facts or none, after one more
+ * answer of each kind: a few answers that kept everything prove little. */
+static void doubt(const struct table *t, const struct spread *s, int v, double *of_answer, double *of_mean)
 {
     double n = 2, kept = 1;
 
@@ -159,20 +159,25 @@ static double mean_variance(const struct table *t, const struct spread *s, int v
         n += s->n[cell];
         kept += s->n[cell] ? s->n[cell] * t->facts_train[cell] : 0;
     }
-    return kept / n * (1 - kept / n) / n;
+    *of_answer = kept / n * (1 - kept / n);
+    *of_mean = *of_answer / n;
 }
 
 static void predict_config(struct table *t, const struct belief *b, const struct spread *s, int v)
 {
-    double more = v > 0 ? mean_variance(t, s, v) : 0;
+    double of_answer = 0, of_mean = 0;
 
+    if (v > 0 && !isnan(b->mean[v])) {
+        doubt(t, s, v, &of_answer, &of_mean);
+        b->within[v] = fmax(b->within[v], of_answer);
+    }
     for (int c = 0; c < t->n_contexts && !isnan(b->mean[v]); c++) {
         size_t cell = table_cell(t, c, v);
         if (t->cell_bytes[cell] < 0)
             continue;
         struct believed is = belief_of(b, v, t->facts_train[cell], s->n[cell]);
         t->predicted_facts[cell] = (float)is.quality;
-        t->predicted_facts_sd[cell] = (float)fmin(sqrt(is.sd * is.sd + more), 1);
+        t->predicted_facts_sd[cell] = (float)fmin(sqrt(is.sd * is.sd + of_mean), 1);
     }
 }
 

@@ -12,9 +12,9 @@
 int exact_score(struct table *t, struct err *err) MUST_CHECK;
 
 /* Fills predicted_facts and predicted_facts_sd, allocated by table_alloc_belief(), from the train questions: predictions
- * as of qualities (planner/belief.h). Their variance has one more part, that of the config's mean over all its answers
- * when each keeps all facts or none, with one answer of each kind added (Laplace's rule of succession): a config that
- * kept all facts in three answers is not sure to keep the next. */
+ * as of qualities (planner/belief.h), with more doubt: an answer's variance is at least p (1 - p), p being the share over
+ * all n answers of the config with one answer that keeps everything and one that keeps nothing added (Laplace's rule of
+ * succession), and p (1 - p) / (n + 2) is added for the config's mean. So three lucky answers prove little. */
 int exact_predict(struct table *t, struct err *err) MUST_CHECK;
 
 /* The number of the reference's answers, and of those that are not in English: only their numbers and dates in digits

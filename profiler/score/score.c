@@ -302,6 +302,21 @@ double score_error(const struct table *t, enum split split, int config)
     return sample_error(&s);
 }
 
+double score_mean_error(const struct table *t, const double *mean, const float *answers, enum split split, int config)
+{
+    struct sample contexts = { 0 }, questions = { 0 };
+
+    for (int c = 0; mean && c < t->n_contexts; c++)
+        if (!isnan(mean[table_cell(t, c, config)]))
+            sample_add(&contexts, mean[table_cell(t, c, config)]);
+    for (int q = 0; contexts.n == 1 && answers && q < t->n_questions; q++) {
+        float is = answers[table_answer(t, q, config)];
+        if (!isnan(is) && strcmp(t->question_split[q], split_name(split)) == 0)
+            sample_add(&questions, (double)is);
+    }
+    return sample_error(contexts.n == 1 ? &questions : &contexts);
+}
+
 /* Adds a pair of configs, compared over questions 0 .. n_questions - 1. */
 static void resolve_pair(struct score_resolution *r, const struct table *t, const char *split, int n_questions,
                          const int pair[2])

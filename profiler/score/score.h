@@ -6,7 +6,7 @@
  * because any two answers in one language about one text are somewhat similar. So two points of the scale are measured
  * too: `unrelated`, the similarity of the reference's answers to different questions of a context (quality near it:
  * nothing of the answers is left), and `same_meaning`, the similarity of two answers of the reference to one question,
- * the second sampled (both are equally good, so quality near it: nothing is lost).
+ * the second sampled (as near as the model is to itself, and no nearer to the facts).
  *
  *     bool *lost = calloc(t.n_contexts, sizeof(*lost));
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
@@ -67,6 +67,9 @@ static inline double score_kept(double quality, double unrelated, double top)
 /* The standard error of table_mean() of a config's quality, with the contexts as a sample; for a single context, with
  * its questions as a sample. NAN with fewer than two. */
 double score_error(const struct table *t, enum split split, int config);
+
+/* The same of another mean (C, V) of answers (Q, V). */
+double score_mean_error(const struct table *t, const double *mean, const float *answers, enum split split, int config);
 
 /* Are there enough questions to tell the configs of a table apart? Every two configs, except `none`, are compared
  * question by question in a split. They differ when the mean difference of their similarities is at least two of its

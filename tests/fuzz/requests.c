@@ -55,8 +55,12 @@ static int check_access(void *arg, const char *context, double uses, struct err 
 
 static int check_question(void *arg, const struct question *q, struct err *err)
 {
+    bool added;
+
     (void)err;
-    if (map_find(arg, q->context, strlen(q->context)) < 0 || !*q->text)
+    if (map_find(arg, q->context, strlen(q->context)) < 0 || !*q->text || q->split != question_split(q->id))
+        abort();
+    if (map_add(arg, q->id, strlen(q->id), &added) < 0 || !added)
         abort();
     return 0;
 }

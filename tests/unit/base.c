@@ -42,6 +42,32 @@ Test(parse, sizes)
         cr_assert(!parse_size(bad[i], &v), "%s", bad[i]);
 }
 
+Test(parse, counts)
+{
+    int64_t v = 7;
+
+    static const char *const good[] = { "2000", "2k", "2K", "0.002M", "2.0k" };
+    for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
+        cr_assert(parse_count(good[i], &v) && v == 2000, "%s", good[i]);
+    cr_assert(parse_count("-3", &v) && v == -3);
+    static const char *const bad[] = { "", "k", "1.5", "2kk", "2 k", "1.0001k", "2e3k", "2G", "1e300M", "9999999999M" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!parse_count(bad[i], &v), "%s", bad[i]);
+}
+
+Test(parse, times)
+{
+    double v = 7;
+
+    cr_assert(parse_time("72", 3600, &v) && v == 72);
+    cr_assert(parse_time("3d", 3600, &v) && fabs(v - 72) < 1e-9);
+    cr_assert(parse_time("90min", 3600, &v) && fabs(v - 1.5) < 1e-9);
+    cr_assert(parse_time("500ms", 1, &v) && v == 0.5);
+    static const char *const bad[] = { "", "d", "3 d", "3m", "3weeks", "3dd", "3dms" };
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+        cr_assert(!parse_time(bad[i], 1, &v), "%s", bad[i]);
+}
+
 Test(parse, fractions_may_be_percentages)
 {
     double v = 7;
@@ -61,12 +87,13 @@ Test(parse, lists)
     cr_assert_eq(parse_list("3", at, 4), 1);
     cr_assert(at[0] == 3);
     cr_assert_eq(parse_list("1,0.5..0.7,-2", at, 5), 5);
+    cr_assert_eq(parse_list(" 1, 2..3 ,4", at, 5), 4);
     cr_assert_eq(parse_list("0..3", at, 4), 4);
     cr_assert(at[0] == 0 && at[3] == 3);
     cr_assert_eq(parse_list("0..4", at, 4), -1, "five numbers");
     cr_assert_eq(parse_list("1,2,3,4,5", at, 4), -1);
-    for (const char *const *bad = (const char *const[]){ "", "1,", ",1", "1,,2", "x", "2..1", "1..2/0", NULL }; *bad;
-         bad++)
+    for (const char *const *bad = (const char *const[]){ "", "1,", ",1", "1,,2", "x", "1 2", "2..1", "1..2/0", NULL };
+         *bad; bad++)
         cr_assert_eq(parse_list(*bad, at, 4), -1, "%s", *bad);
 }
 

@@ -251,3 +251,31 @@ Test(context, turns_that_are_refused)
         cr_assert(strstr(e.msg, cases[i][1]), "%s: %s", json, e.msg);
     }
 }
+
+/* ---- ids of questions ------------------------------------------------------ */
+
+Test(context, an_id_belongs_to_context_and_text)
+{
+    char *a = question_new_id("c", "Who?"), *same = question_new_id("c", "Who?"), *other = question_new_id("c", "How?");
+    char *elsewhere = question_new_id("d", "Who?");
+
+    cr_assert_str_eq(a, same);
+    cr_assert_str_neq(a, other);
+    cr_assert_str_neq(a + 2, elsewhere + 2);
+    cr_assert_eq(strlen(a), strlen("c/") + 12);
+    cr_assert_eq(strncmp(a, "c/", 2), 0);
+    free(a), free(same), free(other), free(elsewhere);
+}
+
+Test(context, half_of_all_questions_are_for_training)
+{
+    int train = 0;
+
+    for (int i = 0; i < 1000; i++) {
+        char text[] = { 'q', (char)('0' + i / 100), (char)('0' + i / 10 % 10), (char)('0' + i % 10), '\0' };
+        char *id = question_new_id("c", text);
+        train += question_split(id) == SPLIT_TRAIN;
+        free(id);
+    }
+    cr_assert(train > 440 && train < 560, "%d of 1000", train); /* 3.8 standard deviations */
+}

@@ -472,7 +472,7 @@ Test(manifest, refuses_texts_that_lie)
         { "\"payload\":\"a\"", "\"payload\":\"/etc/passwd\"", "line 2: field 'payload' is not a plain file name" },
         { "\"alpha\":0.5", "\"alpha\":\"x\"", "line 1: field 'alpha' is not a number" },
         { "\"uri\":\"/dev/shm/evp\"", "\"url\":\"/dev/shm/evp\"", "line 1: tier 'dram': field 'uri' is missing" },
-        { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not manifest" },
+        { "\"evp\":\"manifest\"", "\"evp\":\"contexts\"", "holds contexts, not a manifest" },
         { "\"version\":2", "\"version\":3", "is of version 3; this program reads version 1 to 2" },
         { "\"version\":2", "\"version\":0", "is of version 0" },
         { "\"version\":2", "\"version\":1", "line 2: variant 1: field 'config' is 1, but the header lists 0 configs" },

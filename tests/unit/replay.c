@@ -259,6 +259,7 @@ Test(replay, requests_read_then_wait_then_compute)
     cr_assert_float_eq(out[0].ttft_s, (35 + 60 + 23 + 37 + 12) / 5.0, 1e-9);
     cr_assert_float_eq(out[0].prefill_s, 85, 1e-9);
     cr_assert_float_eq(out[0].busy_s, 91, 1e-9);
+    cr_assert(fabs(out[0].ssd_s - 30) < 1e-9 && fabs(out[1].ssd_s - 15) < 1e-9);
     /* factor 2: A reads until 107.5, 1.5 + 5 until 114; B reads until 115, until 121.5; C until 126.5 */
     cr_assert_float_eq(out[1].ttft_s, (35 + 60 + 14 + 20.5 + 10.5) / 5.0, 1e-9);
     replay.timed = false; // nobody waits

@@ -186,6 +186,7 @@ Test(requests, moments)
         { "1970-01-01T00:00:00Z", 0 },
         { "2000-02-29T00:00:00Z", 951782400 },
         { "1969-12-31T23:59:59Z", -1 },
+        { "2025-12-31T00:00:00Z", 1767139200 },
     };
     static const char *const wrong[] = { "",
                                          "soon",
@@ -193,6 +194,8 @@ Test(requests, moments)
                                          "2025-11-22",
                                          "2025-13-22T05:58:00Z",
                                          "2025-11-22T05:58:00 o'clock",
+                                         "2025-02-29T00:00:00Z",
+                                         "2025-04-31T00:00:00Z",
                                          "2025-11-22T25:58:00Z",
                                          "2025-11-22T05:58:00+2",
                                          "22/Nox/2025:05:58:00 +0000",
@@ -203,6 +206,36 @@ Test(requests, moments)
                            request_time(cases[i].text));
     for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
         cr_assert(isnan(request_time(wrong[i])), "%s", wrong[i]);
+}
+
+/* The year that vLLM leaves out is the last one in which the moment exists and is not after the log's end. */
+Test(requests, moments_before_a_line)
+{
+    static const double end = 1767225600; /* 2026-01-01 */
+    static const struct {
+        const char *line;
+        double newest, want;
+    } cases[] = {
+        { "INFO 12-31 23:59:59 [logger.py:49] Received", end, end - 1 },
+        { "(APIServer pid=90458) DEBUG 01-01 00:00:00 [logger.py:49] Request", end, end },
+        { "INFO 01-01 00:00:01 [logger.py:49] Received", end, 1735689601 },
+        { "INFO 02-29 12:00:00 [x.py:1] x", end, 1709208000 },
+        { "INFO 02-29 12:00:00 [x.py:1] x", 4107542400, 3981355200 }, /* 2100 is no leap year: 2096 */
+        { "INFO 02-30 12:00:00 [x.py:1] x", end, (double)NAN },
+        { "[2025-11-22 05:58:00] {\"event\"", 0, 1763791080 },
+        { "[2025-11-22 05:58:00 TP0] Prefill", 0, 1763791080 },
+        { "2025-11-22T05:58:00.25Z stdout F INFO 01-01 00:00:00 [x.py:1] x", 0, 1763791080.25 },
+        { "INFO 13-01 00:00:00 [x.py:1] x", end, (double)NAN },
+        { "pages 12-31 of the book", end, (double)NAN },
+        { "INFO 12-31 23:59:59 [x.py:1] x", 1e300, (double)NAN },
+        { "INFO 12-31 23:59:59 [x.py:1] x", -1e300, (double)NAN },
+        { "", end, (double)NAN },
+    };
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        double t = request_time_before(cases[i].line, cases[i].newest);
+        cr_assert(isnan(cases[i].want) ? isnan(t) : fabs(t - cases[i].want) < 1e-6, "%s: %f", cases[i].line, t);
+    }
 }
 
 /* ---- lines ---------------------------------------------------------------- */
@@ -259,6 +292,12 @@ Test(requests, what_a_line_holds)
         { "Received request 1: prompt: 'a\\x4", "", REQUEST_CUT },
         { "Received request 1: prompt: 'a\\", "", REQUEST_CUT },
         { "Received request 1: prompt: None, params: x", "", -1 },
+        { "DEBUG 11-22 05:58:00 [r.py:79] Request 1 JSON body: {\"prompt\":\"say prompt: 'a' to the requester\"}",
+          "p[say prompt: 'a' to the requester];", -1 },
+        { "DEBUG 11-22 05:58:00 [r.py:79] Request 1 JSON body: {\"prompt\":\"say pro", "", REQUEST_CUT },
+        { "Received request 1: prompt: '{\"a\": 1}', params: x", "p[{\"a\": 1}];", -1 },
+        { "proxy_1  | {\"model\":\"m\",\"prompt\":\"a\"}", "p[a]@m;", -1 },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"redacted-by-litellm\"}]}", "", -1 },
         { "prompt: 'a'", "", -1 },
         { "", "", -1 },
     };

@@ -246,8 +246,7 @@ Test(tiers, a_file_must_say_what_it_is)
         const char *text, *says;
     } bad[] = {
         { "[" DRAM "]", "not a list of tiers: \"evp\":\"tiers\" is missing" },
-        { "{\"evp\":\"contexts\",\"version\":1,\"tiers\":[" DRAM "]}",
-          "not a list of tiers: \"evp\":\"tiers\" is missing" },
+        { "{\"evp\":\"contexts\",\"version\":1,\"tiers\":[" DRAM "]}", "holds contexts, not tiers" },
         { "{\"evp\":\"tiers\",\"tiers\":[" DRAM "]}", "field 'version' is missing" },
         { "{\"evp\":\"tiers\",\"version\":2,\"tiers\":[" DRAM "]}", "is of version 2; this program reads version 1" },
         { "{\"evp\":\"tiers\",\"version\":1}", "field 'tiers' is missing" },

@@ -82,7 +82,7 @@ def check_tool(path):
             check(tool, shown[name][0] == argument, f"--{name} is shown with '{shown[name][0]}', not '{argument}'")
         if default:
             check(tool, f"[{default}]" in words, f"--help does not say that --{name} is '{default}' by default")
-        if kind in ("int", "size", "float", "enum"):
+        if kind in ("int", "size", "float", "time", "enum"):
             status, out, err = run(path, f"--{name}=nonsense!")
             check(tool, status == 2 and not out, f"--{name}=nonsense! gives {status}, not 2, or writes to stdout")
             check(tool, err.startswith(f"{tool}: '--{name}=nonsense!' is not "), f"--{name}=nonsense! says {err!r}")

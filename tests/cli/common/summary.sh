@@ -8,6 +8,8 @@ run() {
 }
 run evp-import c.jsonl
 run evp-import missing.jsonl
+echo '{"prompt":"Who jumps?"}' >log
+run evp-gain log --model synthetic:tiny --gpu L4
 run evp-qgen c.jsonl --per-context 2
 run evp-qgen c.jsonl --from-dataset
 run evp-tiers --tier name=far,uri=redis://a:1,read=1G,write=1G,latency=0.002

@@ -13,7 +13,7 @@ from pathlib import Path
 
 top, build = (Path(word).resolve() for word in sys.argv[1:])
 here = Path.cwd()
-PAGES = ["README.md"] + [f"docs/{name}.md" for name in ("profiling", "planning", "serving", "aimed", "requests")]
+PAGES = ["README.md"] + [f"docs/{name}.md" for name in ("texts", "requests", "profiling", "planning", "serving", "aimed", "cost")]
 WORDS = "the fox jumps over a dog and then sees that hens were gone from their house before night fell on all".split()
 
 
@@ -41,11 +41,12 @@ def make_inputs(folder):
 
 def adapt(text):
     """Folders of this test instead of the machine's, and less to do."""
-    for word, local in ((" --model $M", ""), ("/dev/shm/evp", "dram"), ("/var/tmp/evp", "ssd"), ("https://host/v1", os.environ["SERVICE"]), ("proxy.log", "requests.log"),
+    for word, local in ((" --model $M", ""), ("/dev/shm/evp", "dram"), ("/var/tmp/evp", "ssd"), ("/data/evp", "ssd"), ("capacity=64G", "capacity=64M"), ("capacity=1T", "capacity=200M"), ("https://host/v1", os.environ["SERVICE"]), ("proxy.log", "requests.log"),
                         ("--min-tokens 512", "--min-tokens 64"), ("--configs ...", "--configs knorm:drop=0.5"),
                         ("--shard I/N -o profile-I.h5", "--shard 1/1 -o profile-1.h5"), ("--audit 16", "--audit 8"), ("--concurrency 8 -o questions.jsonl", "--concurrency 8 -o asked.jsonl"), ("--ids ID", "--ids 0")):
         text = text.replace(word, local)
     text = re.sub(r"(evp-profile|evp-aim)\b", r"\1 --max-new-tokens 4", text)
+    text = re.sub(r"evp-gain\b", "evp-gain --model synthetic:llama-3.1-8b", text)
     return re.sub(r"(evp-profile|evp-pack|evp-aim|evp-import --requests|evp-show contexts.jsonl)\b",
                   rf"\1 --model synthetic:tiny --chat-template {here}/chat", text)
 
@@ -74,9 +75,9 @@ def run(page, text, folder):
 
 
 def begin(folder):
-    """What a page goes on from: README's first steps."""
-    for text in list(blocks("README.md"))[:2]:
-        run("README.md", text, folder)
+    """What a page goes on from: the steps for texts."""
+    for text in list(blocks("docs/texts.md"))[:2]:
+        run("docs/texts.md", text, folder)
     subprocess.run(["cc", top / "examples/prefix.c", "-I", top / "loader/libevicpress", "-L", build, f"-Wl,-rpath,{build}", "-levicpress", "-pthread",
                     "-o", folder / "prefix"], check=True)
     (folder / "log.jsonl").write_text("".join(json.dumps({"context": json.loads(line)["id"], "count": 2}) + "\n"
@@ -89,7 +90,7 @@ for page in PAGES:
     folder = here / page.replace("/", "-")
     folder.mkdir()
     make_inputs(folder)
-    if page != "README.md":
+    if page not in ("README.md", "docs/texts.md"):
         begin(folder)
     for text in blocks(page):
         n += run(page, text, folder)

@@ -34,7 +34,8 @@ for c in g["caches"]:
     assert near(c["prefill_s"], sum(prefill(m, sum(h)) for m, h in zip(n, hits))), c
     assert near(c["saved_s"], sum(prefill(m, 0) for m in n) - c["prefill_s"]) or c["cache"] == "none"
     busy = sum(prefill(m, sum(h)) + sum(h) * dram / factor for m, h in zip(n, hits))
-    assert near(c["gpus_busy"], busy / 3) and near(c["ttft_s"], (busy + sum(h[1] for h in hits) * ssd / factor) / 4), c
+    reading = sum(h[1] for h in hits) * ssd / factor
+    assert near(c["gpus_busy"], busy / 3) and abs(c["ssd_busy"] - reading / 3) < 1e-12 and near(c["ttft_s"], (busy + reading) / 4), c
 print("trace: as by hand")
 # Texts: 2 bytes of role and 1022 of text are four blocks of 256, of which the last is no part of a cache. 4 bytes a token.
 text = "".join(chr(97 + i // 256) * 1 for i in range(1022))

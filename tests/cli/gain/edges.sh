@@ -32,3 +32,8 @@ gain log log.1 log.2 -q --dram 256K --ssd 1M >rotated
 cat log.2 log.1 log | gain - -q --dram 256K --ssd 1M | cmp rotated - && echo "any order"
 gzip log.1 && gain log.2 log log.1.gz -q --dram 256K --ssd 1M | cmp rotated - && echo "compressed"
 gain long -q --dram 64G | grep 'requests\|again'
+echo "-- more than GPU and SSD can do"
+for i in 1 2 3 4; do
+    echo "{\"timestamp\": $i, \"input_length\": 102400, \"hash_ids\": [$(seq -s , 200)]}"
+done >busy
+evp-gain busy --model synthetic:llama-3.1-8b --gpu L4 --gpus 1 --ssd 1T --ssd-read 1M 2>&1 | grep 'warning'

@@ -16,6 +16,8 @@ try . $ok
 try empty $ok
 echo '{"status":200}' >none
 try none $ok
+echo '10.0.0.1 - - [22/Nov/2026:05:58:00 +0000] "POST /v1/completions HTTP/1.1" 200 99 "-" "curl"' >web
+try web $ok
 trace() { printf '{"timestamp":%s,"input_length":%s,"hash_ids":%s}\n' "$@"; }
 trace 0 600 '[1,2]' >trace
 try trace one $ok

@@ -52,7 +52,7 @@ bad columns.csv 'document,input\na,b\n'
 bad short.csv 'context,input\na\nb,c\nd,e,f\n\n\r\n"g",h'
 bad none.csv ''
 bad head.csv 'context,input\n'
-bad rows.parquet 'anything'
+bad rows.parquet 'PAR1 and so on PAR1'
 bad stored 'PAR1 and so on PAR1'
 mkdir folder && cp rows.parquet rows.csv folder
 evp-import folder >out

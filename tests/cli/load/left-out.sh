@@ -21,4 +21,4 @@ echo 'next load:'; try n.jsonl --payloads pay
 evp-show --check dram ssd
 # a receipt is a record for people: that it cannot be written undoes nothing
 first_plan m
-echo 'no receipt:'; try m.jsonl --payloads pay --receipt nosuch/receipt
+echo 'no receipt:'; try m.jsonl --payloads pay --receipt /dev/full

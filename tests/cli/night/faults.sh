@@ -1,4 +1,4 @@
-# The script for every night of README.md reaches its end whatever happened to one tier or one file, and loads what does not need
+# The script for every night of docs/planning.md reaches its end whatever happened to one tier or one file, and loads what does not need
 # it; the night after is as if nothing had happened.
 . "$TOP/tests/cli/night/night.inc"
 use_tiers "$dram,$ssd"

@@ -1,4 +1,4 @@
-# The script for every night of README.md, killed within evp-pack or evp-load at any moment, again and again: started once more, it
+# The script for every night of docs/planning.md, killed within evp-pack or evp-load at any moment, again and again: started once more, it
 # finishes the night.
 . "$TOP/tests/cli/night/night.inc"
 use_tiers "$dram,$ssd"

@@ -1,5 +1,6 @@
 # A share of the rows, then all: existing payloads stay. A damaged payload is made again, with the same bytes.
 [ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
+mkdir out
 pack() { evp-pack "$DATA/pack/manifest.jsonl" "$DATA/pack/contexts.jsonl" -o out/payloads "$@"; }
 pack --shard 1/3 2>one && ls out/payloads
 pack 2>two && ls out/payloads

@@ -4,6 +4,6 @@ python3 - >c.jsonl <<'END'
 import json
 print(json.dumps({"id": "long", "text": " ".join(f"word{i}" for i in range(1000))}))
 END
-each=6 ask ok --window 1536 | grep -c '"id":"long/q'
-ask ok --window 1024 | grep -c '"id":"long/q'
+each=6 ask ok --window 1536 | grep -c '"id":"long/'
+ask ok --window 1024 | grep -c '"id":"long/'
 cut -d' ' -f2 "$log" | uniq -c | sed 's/^ *//'

@@ -18,6 +18,7 @@ said $profile --backend gpu
 said evp-score table.h5 -o t.h5 --backend gpu
 said evp-pack manifest.jsonl contexts.jsonl --backend gpu
 said $profile --dtype fp16
+evp-score table.h5 --embedder "$DATA/minibert" -j 512 -o t.h5 2>&1 | sed -n 's/share [0-9]* cores/share N cores/p'
 echo 'the same list:'
 configs() {
 	rm -rf p.h5*

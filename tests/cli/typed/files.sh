@@ -1,5 +1,6 @@
 # Swapped and wrong files are called what they are, by every reader; a table cannot come from a pipe; cut files.
 . "$TOP/tests/cli/typed/said.inc"
+cp "$DATA/pack/contexts.jsonl" contexts.jsonl
 printf '{"id":"q0","context":"fox","text":"Who jumps?"}\n' >bare.jsonl
 printf '{"evp":"questions","version":1}\n{"id":"q0","context":"fox","text":"Who jumps?"}\n{"end":true,"rows":1}\n' >questions.jsonl
 printf '{"evp":"access","version":1}\n{"context":"fox","count":3}\n{"end":true,"rows":1}\n' >access.jsonl
