@@ -403,9 +403,8 @@ static int find_in_line(const struct finding *f, const char *text, int depth, st
     if (isnan(f->l->request.time))
         f->l->request.time = request_time_before(text, log->newest);
     if (json && (!prompt || json < prompt)) {
-        int64_t before = log->n_prompts;
         int code = find_at_end(f, json, depth, err);
-        log->has_bodies |= is_body && log->n_prompts > before;
+        log->has_bodies |= is_body && code != NOT_JSON;
         if (code != NOT_JSON)
             return code;
         log->lacks[LACK_VLLM_REST] += is_body;

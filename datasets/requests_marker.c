@@ -43,7 +43,7 @@ bool requests_continues(const struct request *r, size_t from)
         return r->message.at[r->message.n - 1] > from;
     for (const char *s = r->bytes.at + from; s < end; s++) {
         size_t n = requests_marker(s, end);
-        if (n > strlen("user") && (memcmp(s + n - 4, "user", 4) == 0 || memcmp(s, "[INST]", n) == 0))
+        if (n > strlen("user") && (memcmp(s + n - 4, "user", 4) == 0 || strncmp(s, "[INST]", n) == 0))
             return true;
         s += n ? n - 1 : 0;
     }

@@ -14,7 +14,7 @@ def run(tool, *args):
     p = subprocess.run([tool, *args], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30)
     return p.returncode, p.stdout, p.stderr
 
-GOOD = {"int": "1", "size": "1G", "float": "0.5", "time": "0.5", "text": "x", "output": "x", "shard": "1/2"}
+GOOD = {"int": "2", "size": "1G", "float": "0.5", "time": "0.5", "text": "x", "output": "x", "shard": "1/2"}
 
 def check(tool):
     table = [line.split("\t") for line in run(tool, "--print-options")[1].splitlines()]
