@@ -43,11 +43,7 @@ static const struct known {
     { 0, 4, "\x04\x22\x4d\x18", { "is compressed with lz4", "unpack it: unlz4 FILE", true } },
     { 0, 6, "7z\xbc\xaf\x27\x1c", { "is a 7-Zip archive", "evp-import reads it", true } },
     { 257, 5, "ustar", { "is a tar archive", "evp-import reads it", true } },
-    { 0,
-      4,
-      "\x7f"
-      "ELF",
-      { "is a program or a library", NULL, false } },
+    { 0, 4, "\177ELF", { "is a program or a library", NULL, false } },
 };
 
 /* A zip is one of these if the text is in it. */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "cmd/gain_log.h"
+#include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/show_sheet.h"
 #include "cmd/summary.h"
@@ -62,11 +63,11 @@ static const struct tool tool = {
     .about =
         "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace of "
         "Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are one; "
-        "--dataset names models. Requests are replayed by their times, or without times in the order of the lines.\n"
+        "--dataset names models.\n"
         "\n"
-        "The table has rows for no cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times "
-        "smaller, and for a cache without bounds. Shares are of prompt tokens: found in DRAM, found on SSD, computed. A "
-        "token is found only with all tokens before it.\n"
+        "Requests are replayed by their times, or without times in the order of the lines. The table has rows for no "
+        "cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times smaller, and for a cache "
+        "without bounds. Shares are of prompt tokens; a token is found only with all before it.\n"
         "\n"
         "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log cannot "
         "tell; evp-profile measures it.",
@@ -358,7 +359,7 @@ static void say_queues(const struct gain *g)
                  g->policy[slow].factor, g->out[slow].ssd_s / span);
 }
 
-static void say(const struct gain *g)
+static void say(const struct gain *g, char **path, int n)
 {
     const struct gain_log *log = &g->log;
 
@@ -375,8 +376,10 @@ static void say(const struct gain *g)
         log_warn("reading an uncompressed token from SSD takes longer than computing it");
     say_assumptions(g);
     log_info(
-        "which compression keeps the answers, a log cannot tell: evp-import --requests makes contexts and questions "
-        "of it, and evp-profile measures them");
+        "which compression keeps the answers, a log cannot tell: evp-profile measures it on contexts and questions "
+        "that evp-import makes of the log");
+    if (n == 1 && !log->traces)
+        next_say("evp-import", "--requests", path[0], "-o", "contexts", NULL);
 }
 
 static int read_logs(struct gain *g, char **path, int n, struct err *err)
@@ -407,7 +410,7 @@ static int run(struct gain *g, char **path, int n, struct err *err)
         print(g, path, n, err))
         return err->code;
     summarise(g);
-    say(g);
+    say(g, path, n);
     return 0;
 }
 

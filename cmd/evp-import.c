@@ -67,7 +67,7 @@ static const struct tool tool = {
         "of LongBench or of contexts, a .json list or a .csv table of such rows, a text, or a folder of these; without "
         "INPUT, or for '-', standard input. Contexts go to standard output without --output.\n"
         "\n"
-        "Archives are read in place; an archive with names or sizes that no honest archive has is refused whole. Rows "
+        "Archives and compressed files are read in place; an archive with names or sizes that no honest archive has is refused whole. Rows "
         "with the same text become one context with all their questions. A row that cannot be used is reported, the "
         "others go on, and the status is 1.\n"
         "\n"

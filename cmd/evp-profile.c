@@ -92,8 +92,7 @@ static const struct tool tool = {
     .about =
         "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
         "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required, but for "
-        "--dry-run). "
-        "CONTEXTS or QUESTIONS may be '-', standard input.\n"
+        "--dry-run). CONTEXTS or QUESTIONS may be '-', standard input.\n"
         "\n"
         "Answers that FILE holds are not computed again; new ones are added. Every finished context is kept in FILE.d/ "
         "until the end: after an interruption the same command goes on where it was.\n"
@@ -436,9 +435,8 @@ static int say_cost(struct job *j, struct err *err)
 {
     struct run run = job_run(j);
     struct engine_cost cost;
-    char time[TEXT_SHORT];
+    char time[TEXT_SHORT], hours[TEXT_SHORT];
     double speed;
-    char hours[TEXT_SHORT];
 
     if (grid_cost(&j->grid, j->engine, &cost, err) || run_speed(&run, first_open(&j->grid), &speed, err))
         return err->code;

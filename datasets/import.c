@@ -93,7 +93,7 @@ struct input {
 static int import_unpacked(struct import *im, const struct input *input, const char *label, struct err *err)
 {
     struct buf bytes = { 0 };
-    const char *dot = strrchr(input->name, '.');
+    const char *dot = strrchr(file_name(input->name), '.');
     int code = archive_unpack(&bytes, input->path, err);
 
     if (code)

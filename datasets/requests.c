@@ -70,7 +70,7 @@ uint64_t requests_rest(const struct requests_slot *s, const struct request *r, b
 {
     size_t n = r->bytes.n - s->at;
 
-    *asks = r->message.at[r->message.n - 1] <= s->at + s->common && n <= REQUESTS_MAX_QUESTION + s->common;
+    *asks = n <= REQUESTS_MAX_QUESTION + s->common && !requests_continues(r, s->at + s->common);
     uint64_t digest = digest_xxh3(r->bytes.at + s->at, n);
     return digest ? digest : 1;
 }

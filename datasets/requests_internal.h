@@ -1,6 +1,6 @@
 /* requests_internal.h - between the files of an import of request logs: requests_read.c reads lines, requests.c counts
  * and chooses, requests_write.c makes contexts and questions,
- * requests_slug.c names them.
+ * requests_slug.c names them, requests_marker.c knows special tokens.
  */
 #ifndef EVP_REQUESTS_INTERNAL_H
 #define EVP_REQUESTS_INTERNAL_H
@@ -53,6 +53,14 @@ struct requests_slot *requests_slot_of(const struct requests *rq, const struct r
 
 /* The rest of a request after the node of its context, and whether it may be a question: it is in the last message. */
 uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks);
+
+/* ---- requests_marker.c ---- */
+
+/* The length of a special token of a chat template at s, with the role after it; 0: there is none. */
+size_t requests_marker(const char *s, const char *end);
+
+/* Does a message of a user begin after a place: the rest is more than one question? */
+bool requests_continues(const struct request *r, size_t from);
 
 /* ---- requests_slug.c ---- */
 

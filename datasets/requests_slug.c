@@ -18,7 +18,6 @@ enum {
     SLUG_MAX = 32,      // bytes, with a hyphen after each word
     PART_MIN = 64,      // bytes of a message that says what a context is about
     PART_MAX = 1 << 16, // bytes of it that are looked at
-    MARKER_MAX = 40,    // bytes of a special token
     WORD_MAX = 24,      // bytes of a word
     NAME_MIN = 3,       // bytes of a name
     NAME_TIMES = 2,     // how often a name comes at least, within sentences
@@ -27,38 +26,7 @@ enum {
     BEST = 6,           // frequent words that are tried
 };
 
-/* ---- special tokens ------------------------------------------------------- */
-
-static size_t role_length(const char *s, const char *end)
-{
-    static const char *const roles[] = { "system", "user", "assistant", "model" };
-
-    for (size_t i = 0; i < sizeof(roles) / sizeof(*roles); i++) {
-        size_t n = strlen(roles[i]);
-        if ((size_t)(end - s) > n && memcmp(s, roles[i], n) == 0 && (s[n] == '\n' || s[n] == '<'))
-            return n;
-    }
-    return 0;
-}
-
-/* The length of a special token of a chat template, with the role after it; 0: there is none. */
-static size_t marker_length(const char *s, const char *end)
-{
-    static const char *const others[] = { "<s>",    "</s>",    "<bos>",   "<start_of_turn>", "<end_of_turn>",
-                                          "[INST]", "[/INST]", "<<SYS>>", "<</SYS>>" };
-    size_t n = 0, left = (size_t)(end - s);
-
-    if (*s != '<' && *s != '[')
-        return 0;
-    if (left > 4 && s[1] == '|') {
-        const char *stop = memchr(s + 2, '>', left - 2 < MARKER_MAX ? left - 2 : MARKER_MAX);
-        n = stop && stop[-1] == '|' ? (size_t)(stop + 1 - s) : 0;
-    }
-    for (size_t i = 0; i < sizeof(others) / sizeof(*others) && !n; i++)
-        if (left >= strlen(others[i]) && memcmp(s, others[i], strlen(others[i])) == 0)
-            n = strlen(others[i]);
-    return n ? n + role_length(s + n, end) : 0;
-}
+/* ---- the part that says what a context is about ----------------------------- */
 
 struct part {
     const char *at, *end;
@@ -70,7 +38,7 @@ static struct part last_part(struct part whole, struct part best)
     struct part part = { whole.at, whole.at };
 
     for (const char *s = whole.at; s <= whole.end;) {
-        size_t n = s < whole.end ? marker_length(s, whole.end) : 1;
+        size_t n = s < whole.end ? requests_marker(s, whole.end) : 1;
         if (n) {
             while (part.at < s && isspace((unsigned char)*part.at))
                 part.at++;

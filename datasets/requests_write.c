@@ -38,7 +38,28 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* For prompts that all begin with the shortest: the beginning of its last line; or of its last
+/* Are there only blanks and special tokens, as at the end of a templated prompt? */
+static bool says_nothing(const char *s, const char *end)
+{
+    while (s < end) {
+        size_t n = is_blank(*s) ? 1 : requests_marker(s, end);
+        if (n == 0)
+            return false;
+        s += n;
+    }
+    return true;
+}
+
+/* The beginning of the line that ends before or at `at` > begin. */
+static size_t line_before(const char *text, size_t begin, size_t at)
+{
+    at--;
+    while (at > begin && text[at - 1] != '\n')
+        at--;
+    return at;
+}
+
+/* For prompts that all begin with the shortest: the beginning of its last line that says something; or of its last
  * message if that is short; or of its last word. */
 static size_t last_line(const struct request *r, size_t n)
 {
@@ -46,12 +67,12 @@ static size_t last_line(const struct request *r, size_t n)
     size_t begin = r->message.at[m], end = message_end(r, m) < n ? message_end(r, m) : n, at;
     const char *text = r->bytes.at;
 
-    while (end > begin && is_blank(text[end - 1]))
-        end--;
-    for (at = end; at > begin && text[at - 1] != '\n';)
-        at--;
+    for (at = end; at > begin && says_nothing(text + at, text + end);)
+        at = line_before(text, begin, at);
     if (at > begin)
         return at;
+    while (end > begin && is_blank(text[end - 1]))
+        end--;
     if (m > 0 && end - begin <= SHORT_MESSAGE)
         return begin;
     for (at = end; at > begin && !is_blank(text[at - 1]);)
@@ -209,7 +230,7 @@ static bool is_drawn(struct requests_slot *s, const struct request *r)
     for (int i = 0; i < s->n_asked; i++)
         if (s->asked[i] == rest) {
             s->asked[i] = 0;
-            return r->message.at[r->message.n - 1] <= s->cut;
+            return !requests_continues(r, s->cut);
         }
     return false;
 }

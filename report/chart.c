@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The picture in its own units; it is shown at any width. */
-enum { WIDTH = 480, HEIGHT = 332, LEFT = 52, RIGHT = 14, TOP = 32, BOTTOM = 46, LINE = 13, TICKS = 5 };
+enum { WIDTH = 480, HEIGHT = 332, LEFT = 58, RIGHT = 14, TOP = 32, BOTTOM = 46, LINE = 13, TICKS = 5 };
 static const double LETTER = 6.7; // the mean width of a letter
 
 const char chart_style[] =

@@ -14,7 +14,7 @@ enum {
     DETAILS_BYTES = 600000,                // of all details
     ROWS_BYTES = REPORT_MAX_BYTES - 32768, // what follows the rows is shorter
     MAX_CANDIDATES = 6,
-    MAX_ID = 60,
+    MAX_ID = 120,
 };
 
 /* ---- candidates ----------------------------------------------------------- */

@@ -90,7 +90,7 @@ static bool same_point(struct chart_point a, struct chart_point b)
 
 static void put_error(struct gain *g, struct chart_point p, double error)
 {
-    if (error > 0)
+    if (error > 0 && !isnan(p.x) && !isnan(p.y))
         chart_error(&g->chart, (struct chart_point){ p.x, p.y - error }, (struct chart_point){ p.x, p.y + error });
 }
 
@@ -102,11 +102,12 @@ static void put_totals(struct gain *g, const struct report *r)
         const struct manifest_total *t = &r->manifest->total[i];
         put_error(g, g->total[i], g->held_out ? t->quality_test_error : t->quality_error);
         title(text, r->manifest->total[i].name, g->total[i]);
-        if (!isnan(g->total[i].x) && !isnan(g->total[i].y))
-            chart_mark(&g->chart, i ? BASELINE : PLAN, g->total[i], text);
+        if (isnan(g->total[i].x) || isnan(g->total[i].y))
+            continue;
+        chart_mark(&g->chart, i ? BASELINE : PLAN, g->total[i], text);
+        if (i == 0)
+            chart_ring(&g->chart, g->total[i]);
     }
-    if (g->n_total)
-        chart_ring(&g->chart, g->total[0]);
     for (int i = 0; i < g->n_total; i++) {
         bool hidden = isnan(g->total[i].x) || isnan(g->total[i].y);
         for (int k = 0; k < i; k++)

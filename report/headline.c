@@ -29,8 +29,8 @@ static int64_t answers_of_plan(const struct report *r)
 
 static void put_error(struct buf *out, double v, double error)
 {
-    buf_printf(out, "%.3f", v);
-    if (!isnan(error))
+    buf_printf(out, isnan(v) ? "not known" : "%.3f", v);
+    if (!isnan(v) && !isnan(error))
         buf_printf(out, " &#177; %.3f", error);
 }
 
@@ -97,9 +97,11 @@ static void put_plan(struct buf *out, const struct report *r)
         if (!isnan(plain))
             html_seconds(out, plain);
     }
-    buf_printf(out, "</h1>\n<p class=\"lede\">%d of %d context%s recomputed; ", recomputed, m->n, m->n == 1 ? "" : "s");
-    if (m->n_totals)
+    buf_printf(out, "</h1>\n<p class=\"lede\">%d of %d context%s recomputed", recomputed, m->n, m->n == 1 ? "" : "s");
+    if (m->n_totals) {
+        buf_adds(out, "; ");
         put_quality(out, r);
+    }
 }
 
 /* The config that keeps most quality in at most half of the size. */
@@ -123,14 +125,14 @@ static void put_table(struct buf *out, const struct table *t)
                t->n_configs - 1, t->n_contexts, t->n_contexts == 1 ? "" : "s");
 }
 
-/* The day of the latest measurement. */
+/* The time of the latest measurement; NaN: not known, or beyond the year 9999. */
 static double day_of(const struct table *t)
 {
     double latest = (double)NAN;
 
     for (int c = 0; t && c < t->n_contexts; c++)
         latest = fmax(latest, t->profiled_at[c]);
-    return latest;
+    return latest >= 0 && latest < 253402300800.0 ? latest : (double)NAN;
 }
 
 static void put_meant(struct buf *out, const struct manifest *m)

@@ -22,7 +22,7 @@ const char *const report_style[] = {
     ".columns,.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,30rem),1fr));gap:1.5rem "
     "2.5rem;align-items:start}\n"
     ".columns>*,.figures>*{min-width:0}figure{margin:0;max-width:38rem}figcaption{font-weight:600;padding:0 0 "
-    ".4rem}.columns h3{margin-top:0}.columns tbody th{white-space:normal}.columns *+h3{margin-top:1.2rem}\n"
+    ".4rem}.columns h3{margin-top:0}.columns tbody th{min-width:0;overflow-wrap:normal}.columns *+h3{margin-top:1.2rem}\n"
     ".key{list-style:none;display:flex;flex-wrap:wrap;gap:.15rem 1rem;margin:.2rem 0 0;padding:0;font-size:.8125rem;color:"
     "var(--dim)}.key li{display:flex;align-items:center;gap:.4rem}.key svg{width:24px;height:14px;flex:none}\n"
     ".wide{overflow-x:auto;margin:.5rem 0}.wide:focus-visible{outline:2px solid var(--accent)}\n",
@@ -32,7 +32,7 @@ const char *const report_style[] = {
     "nowrap}th:first-child,td:first-child{padding-left:.5rem}\n"
     "thead th{font-weight:500;font-size:.8125rem;color:var(--dim);vertical-align:bottom;white-space:normal;line-height:1.25;"
     "border-bottom:1px solid var(--dim)}\n"
-    "tbody th{font-weight:400}td,.n{text-align:right}.t,.fill{text-align:left}thead .n{min-width:4.5em}\n"
+    "tbody th{font-weight:400;white-space:normal;overflow-wrap:anywhere;min-width:12em}td,.n{text-align:right}.t,.fill{text-align:left}thead .n{min-width:4.5em}\n"
     ".chosen{background:var(--soft)}.chosen th{font-weight:650;box-shadow:inset 3px 0 var(--accent)}\n"
     ".pm{display:inline-block;min-width:4.3em;font-size:.93em;color:var(--dim);text-align:left;white-space:pre}\n"
     ".fill{min-width:9em}.bar{display:inline-block;width:4.5em;height:.6em;border-radius:.3em;background:var(--rule);"
@@ -49,7 +49,7 @@ const char *const report_style[] = {
     "details{border-bottom:1px solid var(--rule);padding:.4rem 0}summary{cursor:pointer}summary .score{margin-left:.8rem}\n"
     "pre{background:var(--soft);border-radius:.5rem;padding:.9rem 1rem;overflow-x:auto;font-size:.8125rem;line-height:1.5;"
     "white-space:pre-wrap;overflow-wrap:anywhere}\n"
-    "@media(max-width:30em){th,td{padding:.35rem .4rem}tbody th{white-space:normal;min-width:7em}thead .n{min-width:3.5em}}\n",
+    "@media(max-width:30em){th,td{padding:.35rem .4rem}tbody th{min-width:7em}thead .n{min-width:3.5em}}\n",
     /* paper */
     "@media print{body{max-width:none;padding:0;font-size:10pt}nav{display:none}h2{margin-top:1.6rem;break-after:avoid}\n"
     "figure,article,tr{break-inside:avoid}.bar,.bar>span,.chosen,mark,del,ins{print-color-adjust:exact;-webkit-print-color-adjust:"

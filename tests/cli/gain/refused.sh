@@ -1,5 +1,5 @@
 # What evp-gain refuses, and what it leaves out: each is one sentence.
-try() { evp-gain "$@" 2>&1 | grep -v '^evp-gain: \(assumed\|not counted\|which\)' | sed "s|$PWD|.|g"; }
+try() { evp-gain "$@" 2>&1 | grep -v '^evp-gain: \(assumed\|not counted\|which\|next\)' | sed "s|$PWD|.|g"; }
 ok="--model synthetic:tiny --gpu a10 --dram 1G"
 echo '{"prompt":"a question","model":"m"}' >one
 try one --gpu H100

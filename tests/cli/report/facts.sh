@@ -17,7 +17,7 @@ with h5py.File("table.h5", "r+") as f:
         f["token_f1/" + split] = np.tile([1, 0.7, 0.2], (C, 1))
 END
 evp-report -q table.h5 -o page.html
-PYTHONPATH=$TOP/tests/cli/report python3 - <<'END'
+PYTHONPATH=$TOP/tests/cli/report python3 -B - <<'END'
 from page import page, text
 p = page("page.html")
 columns, rows = p.table("Configs")

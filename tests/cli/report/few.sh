@@ -1,7 +1,7 @@
 # Small tables: one context, one config, no held-out answers, no qualities at all; a plan that stores nothing.
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "h5py is not installed"
 export PYTHONPATH="$TOP/tests/cli/report"
-say() { /usr/bin/python3 -c 'from page import page; p = page("page.html"); print(p.h1, p.lede, *p.headings, sep="\n  ")'; }
+say() { /usr/bin/python3 -B -c 'from page import page; p = page("page.html"); print(p.h1, p.lede, *p.headings, sep="\n  ")'; }
 report() {
 	echo "- $*"
 	evp-tiers -q --tier name=dram,uri=redis://a:1,capacity=$size,read=5G,write=5G,latency=0.0001 -o tiers.json

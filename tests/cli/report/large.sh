@@ -6,7 +6,7 @@ for n in 1000 10000; do
 	/usr/bin/python3 "$TOP/tests/cli/report/world.py" table.h5 $n 12
 	evp-plan -q table.h5 --tiers tiers.json -o m.jsonl
 	evp-report -q table.h5 m.jsonl -o page.html
-	PYTHONPATH=$TOP/tests/cli/report python3 - <<'END'
+	PYTHONPATH=$TOP/tests/cli/report python3 -B - <<'END'
 from page import page
 p = page("page.html")
 assert len(p.bytes) < 2000000, len(p.bytes)

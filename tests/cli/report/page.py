@@ -43,6 +43,7 @@ def page(path):
         assert not [a for a in e.attrib if a.startswith("on") or a in ("src", "xlink:href")], e.attrib
         assert "url(" not in e.get("style", "")
     assert b"@import" not in p.bytes and b"url(" not in p.bytes
+    assert " nan" not in p.lede and " nan" not in p.h1
     for th in p.root.iter("th"):
         assert th.get("scope") in ("row", "col")
     for svg in p.root.iter(SVG + "svg"):

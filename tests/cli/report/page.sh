@@ -9,7 +9,7 @@ evp-plan -q table.h5 --tiers tiers.json --access access.jsonl --alpha 0.3,1,3,10
 evp-report -q table.h5 sweep/manifest-3.jsonl sweep/frontier.tsv -o one.html
 evp-report sweep/frontier.tsv sweep/manifest-3.jsonl table.h5 >two.html
 cmp one.html two.html
-PYTHONPATH=$TOP/tests/cli/report /usr/bin/python3 - <<'END'
+PYTHONPATH=$TOP/tests/cli/report /usr/bin/python3 -B - <<'END'
 import csv, json
 import h5py, numpy as np
 from page import page, text, SVG
