@@ -15,4 +15,4 @@ evp-show --json t.h5 | grep -o '"gold":[^,]*'
 	printf 'context\td\tgov_report\nquestion\ttest\ta b c d\ta b\ngold\t["a b c d"]\nquestion\ttest\tx\ty\n'
 } | "$BUILD/tests/tools/make-profile" known.h5 tiny
 evp-score known.h5 --embedder "$DATA/minibert" -o t.h5 2>&1 | grep 'gold\|none\|knorm'
-evp-report -q t.h5 | grep -o 'Gold is[^.]*\|<td>knorm.*'
+evp-report -q t.h5 | grep -o 'Gold is[^.]*\|<th scope="row">knorm.*'
