@@ -11,8 +11,8 @@ struct opt_operands {
     int n;
 };
 
-/* Refuses, before any work is done, an output file that is a folder, or whose folder is not there (ERR_IO), and an output that the same command reads
- * or also writes (ERR_USAGE), under any name: devices and inodes are compared. */
+/* Refuses, before any work is done, an output file that is a folder, or whose folder is not there (ERR_IO), and an
+ * output that the same command reads or also writes (ERR_USAGE), under any name: devices and inodes are compared. */
 int opt_check_paths(const struct tool *tool, const struct opt_operands *operands, struct err *err) MUST_CHECK;
 
 #endif
