@@ -6,7 +6,7 @@ page, path, status, *command = sys.argv[1:]
 tool = command[0]
 text = open(page).read()
 row = re.search(rf"^\| `{tool}` \| (.*) \|$", text, re.M)[1]
-known = set(re.findall(r"`([a-z_]+)`", row)) | {"insert", "keep", "move", "recompress", "replace", "evict"}
+known = set(re.findall(r"`([a-z_0-9]+)`", row)) | {"insert", "keep", "move", "recompress", "replace", "evict"}
 lines = open(path).read().splitlines()
 s = json.loads(lines[0])
 assert len(lines) == 1 and list(s) == [m for m in ("evp", "version", "tool", "args", "status", "seconds", "error",
