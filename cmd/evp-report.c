@@ -36,14 +36,15 @@ static const struct tool tool = {
         "FILE is a profile or table, a manifest, the frontier.tsv of a sweep over alpha, or a receipt of evp-load; at "
         "most one of each. The page goes to standard output without --output.\n"
         "\n"
-        "It begins with what the plan gains. Its figures are TTFT against quality for this plan, other alphas and plans "
-        "that need no planner; the times of the uses; quality against size for each method and dataset; held-out "
-        "against training quality. Its tables say how the tiers are filled, how good each config is, and where each "
-        "context went and why. Examples show what changed in the answers.\n"
+        "It begins with what the plan gains. Its figures are TTFT against quality, beside plans that need no planner; "
+        "the times of the uses; quality against size; held-out against training quality.\n"
+        "\n"
+        "Its tables say how the tiers are filled, how good each config is, and where each context went and why. "
+        "Examples show what changed in the answers.\n"
         "\n"
         "It needs no other file and no network, has a light and a dark look, contains your questions and answers, and "
         "is smaller than 2 MB: of more than about seven thousand contexts it lists the most used.",
-    .examples = "  evp-report table.h5 sweep/manifest-10.jsonl sweep/frontier.tsv -o report.html\n"
+    .examples = "  evp-report table.h5 manifest.jsonl sweep/frontier.tsv -o report.html\n"
                 "  evp-report profile.h5 >report.html\n"
                 "  evp-report sweep/manifest-10.jsonl sweep/frontier.tsv --svg -o gain.svg\n",
 };
