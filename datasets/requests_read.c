@@ -29,19 +29,22 @@ static int write_all(int fd, const char *at, size_t n)
     return 0;
 }
 
-/* A file without a name, in $TMPDIR. */
+/* A file without a name, in $TMPDIR: a killed process leaves none. Only old file systems give it a name for a moment. */
 static int open_nameless(struct err *err)
 {
     const char *dir = getenv("TMPDIR");
     char *path = file_join(dir && *dir ? dir : "/tmp", "evp-import.XXXXXX");
-    int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
+    int fd = path ? open(dir && *dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600) : -1;
 
     if (!path)
         return err_nomem(err);
-    if (fd < 0)
-        err_set(err, ERR_IO, "cannot create '%s': %s", path, strerror(errno));
-    else
-        unlink(path);
+    if (fd < 0) {
+        fd = mkostemp(path, O_CLOEXEC);
+        if (fd < 0)
+            err_set(err, ERR_IO, "cannot create '%s': %s", path, strerror(errno));
+        else
+            unlink(path);
+    }
     free(path);
     return fd < 0 ? err->code : fd;
 }

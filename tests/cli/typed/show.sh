@@ -16,7 +16,7 @@ evp-show summary.json | grep -v seconds
 printf '{"evp":"summary","version":1,"tool":"evp-load","args":[],"status":3,"error":"it failed","result":{"a":null,"tiers":[{"n":1}]}}\n' >failed.json
 evp-show failed.json
 evp-profile contexts.jsonl q.jsonl -c knorm:drop=0.5 --model model.gguf --chat-template none --max-new-tokens 2 -q -o p.h5
-evp-score p.h5 --embedder "$DATA/minibert" -q -o t.h5 2>/dev/null
+evp-score p.h5 --embedder "$DATA/minibert" --prefill-tokens-per-s 10 -q -o t.h5 2>/dev/null
 evp-plan t.h5 --tiers tiers.json -q -o m.jsonl
 evp-pack m.jsonl contexts.jsonl --model model.gguf --chat-template none -q -o payloads
 evp-show payloads | sed "s/-[0-9a-f]*.safetensors/-DIGEST/"
