@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* The picture in its own units; it is shown at any width. */
-enum { WIDTH = 480, HEIGHT = 332, LEFT = 58, RIGHT = 14, TOP = 32, BOTTOM = 46, LINE = 13, TICKS = 5 };
+enum { WIDTH = 480, HEIGHT = 332, LEFT = 58, RIGHT = 14, TOP = 44, BOTTOM = 46, LINE = 13, TICKS = 5 };
 static const double LETTER = 6.7; // the mean width of a letter
 
 const char chart_style[] =
@@ -270,7 +270,7 @@ void chart_label(struct chart *c, struct chart_point at, const char *text)
     double x = place_x(c, at.x), y = place_y(c, at.y), w = width_of(text);
 
     for (size_t i = 0; i < sizeof(way) / sizeof(*way); i++) {
-        double mx = x + way[i][0] * (w / 2 + 11), my = y + way[i][1] * (LINE + 2);
+        double mx = x + way[i][0] * (w / 2 + 11), my = y + way[i][1] * (LINE + 4);
         if (way[i][0] == 0)
             mx = fmin(mx, WIDTH - w / 2);
         struct chart_box box = { mx - w / 2, my - LINE / 2.0, mx + w / 2, my + LINE / 2.0 };
