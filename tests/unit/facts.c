@@ -208,7 +208,7 @@ Test(facts, few_answers_leave_doubt)
     for (int n = 3; n <= 300; n *= 10) {
         struct table t;
         struct err err;
-        char id[300][8];
+        char id[300][16];
         cr_assert_eq(table_alloc(&t, 1, 2, n, &err), 0);
         cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
         cr_assert_eq(table_alloc_belief(&t, &err), 0);
