@@ -121,7 +121,7 @@ Test(requests, the_best_have_the_largest_bytes_times_uses)
     struct prefix_tree tree = { 0 };
     struct err err;
     char text[5 * PREFIX_CHUNK];
-    int32_t mark[16];
+    int32_t mark[32];
 
     for (int i = 0; i < 9; i++) { /* 'a': 4 texts of 2 chunks; 'b': 3 of 4 chunks; 'c': 2 of 4 chunks */
         size_t n = (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK;
@@ -145,7 +145,7 @@ Test(requests, equal_texts_count_for_the_beginning_before_them)
     struct prefix_tree tree = { 0 };
     struct err err;
     char text[2 * PREFIX_CHUNK + 1];
-    int32_t mark[16];
+    int32_t mark[32];
 
     for (int i = 0; i < 6; i++) { /* 'x' four times, 'y' and 'z' once */
         memset(text, 'd', PREFIX_CHUNK);
