@@ -83,26 +83,40 @@ static double fastest_load(const struct placement_input *in, int row)
     return least;
 }
 
+/* The uses that are recomputed; *all: of all contexts. */
+static double recomputed_uses(const struct placement_plan *p, double *all)
+{
+    double recomputed = 0;
+
+    *all = 0;
+    for (int i = 0; i < p->plan.n_contexts; i++) {
+        double frequency = p->in->frequency[p->in->row[i]];
+        *all += frequency;
+        recomputed += p->plan.placement[i].tier == PLAN_RECOMPUTE && frequency > 0 ? frequency : 0;
+    }
+    return recomputed;
+}
+
 void plan_explain_recompute(const struct placement_plan *p)
 {
     const struct placement_input *in = p->in;
-    double uses = 0, recomputed = 0, recompute_s = 0, load_s = 0, slower = 0;
+    double uses, recomputed = recomputed_uses(p, &uses), recompute_s = 0, load_s = 0, slower = 0;
     char recompute[TEXT_SHORT], load[TEXT_SHORT];
 
+    if (!(recomputed >= NEARLY_ALL * uses) || !(uses > 0))
+        return;
     for (int i = 0; i < p->plan.n_contexts; i++) {
         int row = in->row[i];
         double frequency = in->frequency[row];
-        uses += frequency;
         if (p->plan.placement[i].tier != PLAN_RECOMPUTE || !(frequency > 0))
             continue;
         double own_s = placement_ttft(in, row, (struct plan_placement){ 0, PLAN_RECOMPUTE });
         double least_s = fastest_load(in, row);
-        recomputed += frequency;
         recompute_s += frequency * own_s;
         load_s += frequency * least_s;
         slower += least_s >= own_s ? frequency : 0;
     }
-    if (!(recomputed >= NEARLY_ALL * uses) || !(uses > 0) || isinf(load_s))
+    if (isinf(load_s))
         return;
     text_seconds(recompute, recompute_s / recomputed);
     text_seconds(load, load_s / recomputed);
