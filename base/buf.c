@@ -66,6 +66,23 @@ void buf_printf(struct buf *b, const char *fmt, ...)
     b->n += (size_t)need;
 }
 
+void buf_add_word(struct buf *b, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
+
+    if (*word && strspn(word, plain) == strlen(word)) {
+        buf_adds(b, word);
+        return;
+    }
+    buf_addc(b, '\'');
+    for (; *word; word++)
+        if (*word == '\'')
+            buf_adds(b, "'\\''");
+        else
+            buf_addc(b, *word);
+    buf_addc(b, '\'');
+}
+
 const char *buf_str(const struct buf *b)
 {
     return b->n ? b->at : "";

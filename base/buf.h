@@ -28,6 +28,9 @@ void buf_adds(struct buf *b, const char *s);
 void buf_addc(struct buf *b, char c);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Adds a word as a shell reads it: in quotes where it would be split or expanded, or is empty. */
+void buf_add_word(struct buf *b, const char *word);
+
 /* The text, "" if empty. Borrowed until the next call. */
 const char *buf_str(const struct buf *b);
 

@@ -8,21 +8,6 @@
 #include <stdarg.h>
 #include <string.h>
 
-static void add_word(struct buf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./,:=+@%";
-
-    buf_adds(out, out->n ? " " : "");
-    if (strspn(word, plain) == strlen(word)) {
-        buf_adds(out, word);
-        return;
-    }
-    buf_addc(out, '\'');
-    for (; *word; word++)
-        buf_adds(out, *word == '\'' ? "'\\''" : (const char[]){ *word, '\0' });
-    buf_addc(out, '\'');
-}
-
 void next_say(const char *word, ...)
 {
     struct buf text = { 0 };
@@ -32,8 +17,10 @@ void next_say(const char *word, ...)
     va_start(words, word);
     for (; word; word = va_arg(words, const char *)) {
         readable &= strcmp(word, "-") != 0;
-        if (*word)
-            add_word(&text, word);
+        if (*word) {
+            buf_adds(&text, text.n ? " " : "");
+            buf_add_word(&text, word);
+        }
     }
     va_end(words);
     if (readable && !buf_failed(&text))

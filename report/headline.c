@@ -200,24 +200,6 @@ void report_headline(struct buf *out, const struct report *r)
 
 enum { MADE_BYTES = 20000, MADE_DEPTH = 32 };
 
-/* A word as a shell reads it. */
-static void put_word(struct buf *out, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,+%@";
-
-    if (*word && strspn(word, plain) == strlen(word)) {
-        buf_adds(out, word);
-        return;
-    }
-    buf_addc(out, '\'');
-    for (; *word; word++)
-        if (*word == '\'')
-            buf_adds(out, "'\\''");
-        else
-            buf_addc(out, *word);
-    buf_addc(out, '\'');
-}
-
 /* Adds the commands of a lineage, a line each, the first one first; each once. */
 static void put_commands(struct buf *out, const struct json *made, int depth)
 {
@@ -229,10 +211,10 @@ static void put_commands(struct buf *out, const struct json *made, int depth)
     if (!tool || out->n > MADE_BYTES)
         return;
     buf_adds(&line, "\n");
-    put_word(&line, tool);
+    buf_add_word(&line, tool);
     for (const struct json *a = json_first(json_get(made, "args")); a; a = json_next(a)) {
         buf_addc(&line, ' ');
-        put_word(&line, json_text(a) ? json_text(a) : "?");
+        buf_add_word(&line, json_text(a) ? json_text(a) : "?");
     }
     buf_addc(&line, '\n');
     if (!strstr(buf_str(out), buf_str(&line)))

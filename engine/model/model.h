@@ -74,10 +74,10 @@ const struct model_config *model_config(const struct model *m);
 
 #define MODEL_DEFAULT "SmolLM2-135M-Instruct"
 
-/* The path of the model that a user names; the caller frees it. `given` NULL: the default model,
- * MODEL_DEFAULT.Q4_1.gguf in file_models_dir(), where `evp models` puts it; ERR_IO if it is not there. ORG/NAME that is not a file: the repository's snapshot in the
- * cache of huggingface_hub. Anything else: a copy of `given`. NULL: no such snapshot (ERR_IO, with the folder
- * searched), or out of memory. */
+/* The path of the model that a user names; the caller frees it. `given` NULL: the default model, MODEL_DEFAULT.Q4_1.gguf
+ * in file_models_dir(), where `evp models` puts it; ERR_IO if it is not there. ORG/NAME that is not a file: the
+ * repository's snapshot in the cache of huggingface_hub. Anything else: a copy of `given`. NULL: no such snapshot
+ * (ERR_IO, with the folder searched), or out of memory. */
 char *model_path(const char *given, struct err *err);
 
 /* The vocabulary file of a model folder, "tokenizer.json" if it has none. NULL: out of memory. */

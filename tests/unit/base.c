@@ -384,6 +384,24 @@ Test(json, escapes_every_byte_at_every_place)
     buf_release(&want);
 }
 
+Test(buf, words_are_quoted_as_a_shell_reads_them)
+{
+    static const char *const word[][2] = { { "-o", "-o" },
+                                           { "a/b=c@d,e", "a/b=c@d,e" },
+                                           { "", "''" },
+                                           { "two words", "'two words'" },
+                                           { "it's", "'it'\\''s'" },
+                                           { "$x*", "'$x*'" } };
+    struct buf b = { 0 };
+
+    for (size_t i = 0; i < sizeof(word) / sizeof(*word); i++) {
+        buf_clear(&b);
+        buf_add_word(&b, word[i][0]);
+        cr_assert_str_eq(buf_str(&b), word[i][1]);
+    }
+    buf_release(&b);
+}
+
 Test(digest, tokens_are_little_endian_int32)
 {
     struct err e;
