@@ -151,11 +151,19 @@ static int find_units(struct evp_payload *p, struct err *err)
     p->unit = calloc((size_t)st->n + 1, sizeof(*p->unit));
     if (!p->unit)
         return err_nomem(err);
+    for (const struct json *sum = json_first(p->sums); sum; sum = json_next(sum)) {
+        const struct st_tensor *t = safetensors_find(st, json_name(sum));
+        if (t && !p->unit[t - st->tensor].tensor)
+            p->unit[t - st->tensor].tensor = json_text(sum);
+    }
+    for (const struct json *sum = json_first(p->head_sums); sum; sum = json_next(sum)) {
+        const struct st_tensor *t = safetensors_find(st, json_name(sum));
+        if (t)
+            p->unit[t - st->tensor].heads = payload_head_sum(sum, t);
+    }
     for (int i = 0; i < st->n; i++) {
-        const struct st_tensor *t = &st->tensor[i];
-        p->unit[i] = (struct units){ payload_head_sum(p->head_sums, t), payload_sum(p->sums, t->name), 1, n };
-        if (p->unit[i].heads)
-            p->unit[i].n = (uint64_t)t->dim[0];
+        p->unit[i].n = p->unit[i].heads ? (uint64_t)st->tensor[i].dim[0] : 1;
+        p->unit[i].first = n;
         n += p->unit[i].n;
     }
     p->whole = calloc(n + 1, sizeof(*p->whole));
@@ -234,7 +242,7 @@ void evp_payload_close(struct evp_payload *p)
 
 static void locate(const struct evp_payload *p, const struct st_tensor *t, struct evp_location *l)
 {
-    const char *sum = payload_sum(p->sums, t->name);
+    const char *sum = p->unit[t - payload_of(p)->st.tensor].tensor;
 
     *l = (struct evp_location){ .fd = p->file.blob.fd, .n_dims = t->n_dims, .offset = t->offset, .size = t->bytes };
     memcpy(l->dim, t->dim, (size_t)t->n_dims * sizeof(*t->dim));
