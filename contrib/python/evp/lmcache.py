@@ -89,7 +89,7 @@ class EvpL2Adapter(L2AdapterInterface):
         def run():
             try:
                 work(found)
-            except Exception as error:  # pylint: disable=broad-except
+            except Exception as error:
                 engine.once(f"{type(error).__name__}: {error}")
             self._end(kind, task, found)
         self.workers[kind].submit(run)

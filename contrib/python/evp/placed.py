@@ -68,7 +68,7 @@ class Placed:
         try:
             if self.store.refresh() or time.monotonic() >= self._again:
                 self._update({prefix.token_digest: prefix for prefix in self.store.list() if engine.keeps_all(prefix.config)})
-        except (evp.Error, OSError) as error:
+        except Exception as error:  # what was read before is still served
             engine.once(f"cannot refresh: {error}")
 
     def _update(self, placed):

@@ -5,7 +5,7 @@ import numpy as np
 
 top = os.path.abspath(os.path.join(os.path.dirname(__file__), "../../.."))
 MODEL = os.path.expanduser("~/.cache/evp/models/SmolLM2-135M-Instruct.Q4_1.gguf")
-NAME = "HuggingFaceTB/SmolLM2-135M-Instruct.Q4_1"  # what an engine would call it
+GGUF_NAME = "Smollm2 135M 8k Lc100K Mix1 Ep2"  # as the model's file says
 CONFIGS = ("none", "kivi:bits=4")
 HEADS = 30 * 3  # of all layers, of 64
 
