@@ -27,7 +27,8 @@ bool kivi_codes_parse(struct kivi_codes *kivi, const char *config)
     if (!at)
         return false;
     const char *end = at + strcspn(at, "+");
-    *kivi = (struct kivi_codes){ param(at, end, "bits", 0), param(at, end, "group", 32), param(at, end, "residual", 32) };
-    return (kivi->bits == 2 || kivi->bits == 4 || kivi->bits == 8) && kivi->group > 0 && kivi->group % 32 == 0 &&
-           kivi->residual > 0 && kivi->residual % kivi->group == 0;
+    *kivi =
+        (struct kivi_codes){ param(at, end, "bits", 0), param(at, end, "group", 32), param(at, end, "residual", 32) };
+    return (kivi->bits == 2 || kivi->bits == 4) && kivi->group > 0 && kivi->group % 32 == 0 && kivi->residual > 0 &&
+           kivi->residual % kivi->group == 0;
 }
