@@ -29,7 +29,7 @@
 static const char model_digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static struct kv_shape shape = { .n_layers = 1, .n_heads = 1, .n_kv_heads = 1, .head_dim = 64, .dtype = DTYPE_F32 };
 static const char *model_name; // NULL: payloads do not say
-enum { LAYERS_MAX = 8 };
+enum { LAYERS_MAX = 8, HEADS_MAX = 16 };
 
 static void must(int code, const struct err *err)
 {
@@ -79,7 +79,11 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
 {
     static char name[LAYERS_MAX * LAYOUT_MAX][TENSOR_NAME];
     struct packed_part part[LAYOUT_MAX];
-    const int n_kept = config_n_keep(config, &shape, n_tokens, 0), lengths[] = { n_kept }; // of one head, for adakv
+    const int n_kept = config_n_keep(config, &shape, n_tokens, 0);
+    int lengths[HEADS_MAX];
+
+    for (int h = 0; h < shape.n_kv_heads; h++)
+        lengths[h] = n_kept;
     int n = packed_payload_layout(config, &shape, n_tokens, &(struct layer_lengths){ 0, lengths }, part);
     struct rng rng = rng_named(7, ids_are_given() ? ids_file : id);
 
@@ -96,7 +100,7 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
         for (int k = 0; strcmp(p->name, "positions") == 0 && k < n_kept * shape.n_kv_heads; k++)
             memcpy((char *)bytes[i] + 4 * k, &(int){ k % n_kept }, 4);
         if (strcmp(p->name, "lengths") == 0)
-            memcpy(bytes[i], lengths, sizeof(lengths));
+            memcpy(bytes[i], lengths, (size_t)shape.n_kv_heads * sizeof(*lengths));
     }
     return 1 + n * shape.n_layers;
 }
@@ -143,7 +147,7 @@ static void set_model(char *word[4])
     model_name = strdup(word[0]);
     shape.n_layers = (int)strtol(word[1], NULL, 10);
     shape.n_heads = shape.n_kv_heads = (int)strtol(word[2], NULL, 10);
-    if (shape.n_layers < 1 || shape.n_layers > LAYERS_MAX || shape.n_heads < 1)
+    if (shape.n_layers < 1 || shape.n_layers > LAYERS_MAX || shape.n_heads < 1 || shape.n_heads > HEADS_MAX)
         exit(2);
 }
 

@@ -188,7 +188,7 @@ class EvpL2Adapter(L2AdapterInterface):
                 try:
                     if self._load(key, obj):
                         good.set(i)
-                except (evp.Error, OSError, KeyError, ValueError) as error:
+                except (evp.Error, OSError, LookupError, ValueError) as error:
                     engine.once(f"a chunk is not served: {error}")
                     self.spaces[key.cache_salt].forget()
         return self._submit(_LOAD, len(keys), load)

@@ -51,8 +51,10 @@ class Placed:
         wait([self._refreshing], wait_s)
 
     def open(self, key):
-        """The payload that has the chunk with a hash, and the chunk's number in it. KeyError, evp.Error."""
-        context = self.where[key]
+        """The payload that has the chunk with a hash, and the chunk's number in it. LookupError, evp.Error."""
+        context = self.where.get(key)
+        if not context:
+            raise LookupError("its context is no longer placed")
         return self.payload(context.prefix), context.hashes.index(key)
 
     def forget(self):

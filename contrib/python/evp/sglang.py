@@ -91,7 +91,7 @@ class EvpHiCache(HiCacheStorage):
             try:
                 self._load(bytes.fromhex(key), index)
                 done.append(True)
-            except (evp.Error, OSError, KeyError, ValueError) as error:
+            except (evp.Error, OSError, LookupError, ValueError) as error:
                 engine.once(f"a page is not served: {error}")
                 self.placed.forget()
                 done.append(False)
