@@ -71,7 +71,8 @@ class Stores:
     """The open store of each namespace. Opening and refreshing wait for tiers; looking one up does not."""
 
     def __init__(self, settings):
-        self.settings, self.lock, self.at = settings, threading.Lock(), {None: self._open(settings.name_space)}
+        self.settings, self.lock = settings, threading.Lock()
+        self.at = {None: self._open(settings.name_space)}
 
     def _open(self, name_space):
         return evp.open(self.settings.manifest, name_space=name_space)
