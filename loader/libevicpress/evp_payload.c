@@ -1,41 +1,25 @@
 /* evp_payload.c - an open payload: where its tensors are, and ranges of them.
  *
- * Opening reads only the header. A checksum covers a whole tensor, so the first range of a tensor reads all of it;
- * after that the tensor is known to be whole. If the medium verifies every range itself, nothing is compared here.
+ * Opening reads only the header. A checksum covers a head of a tensor, or, in files of earlier releases and where heads
+ * differ in length, a whole tensor. So the first range of it reads all of it; after that it is known to be whole. If
+ * the medium verifies every range itself, nothing is compared here.
  */
+#include "loader/libevicpress/evp_payload.h"
+
 #include "base/clock.h"
-#include "base/safetensors.h"
 #include "formats/payload_prefix.h"
-#include "loader/libevicpress/evp_fetch.h"
 #include "loader/libevicpress/evp_find.h"
-#include "loader/store/blob_payload.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 }; // bytes of a tensor at a time
+enum { CHUNK = 1 << 18 }; // bytes to read at a time before they are summed, while they are in the cache
 
 _Static_assert((int)ST_DIMS == sizeof(((struct evp_location *)0)->dim) / sizeof(int64_t), "dimensions fit");
-
-struct evp_payload {
-    struct prefix_file file;
-    uint64_t size;
-    uid_t owner; // of a file
-    struct blob_payload head;
-    int64_t part; // tokens of a part of a context; 0: the whole context
-    struct json *sums;
-    atomic_bool *whole; // (payload.st.n) the tensor has passed its checksum
-};
-
-static const struct payload *payload_of(const struct evp_payload *p)
-{
-    return &p->head.payload;
-}
 
 /* ---- reading ------------------------------------------------------------------- */
 
@@ -58,6 +42,117 @@ static int read_bytes(const struct evp_payload *p, void *to, size_t n, uint64_t 
     int code = read_at(&p->file, to, n, offset, err);
 
     return code == ERR_STALE && reopen(p) ? read_at(&p->file, to, n, offset, err) : code;
+}
+
+/* Compares a unit of a tensor with its checksum. */
+static int compare_sum(struct evp_payload *p, const struct st_tensor *t, uint64_t number, const char *hex,
+                       struct err *err)
+{
+    const struct units *u = &p->unit[t - payload_of(p)->st.tensor];
+    const char *want = u->heads ? u->heads + number * (XXH3_HEX - 1) : u->tensor;
+
+    if (!want)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum", p->file.path, t->name);
+    if (strncmp(want, hex, XXH3_HEX - 1) != 0)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
+                       t->name, hex, want);
+    p->whole[u->first + number] = true;
+    return 0;
+}
+
+/* Where bytes of a tensor go: to memory, or to a visitor by way of a chunk. */
+struct place {
+    char *to; // NULL: to the visitor
+    const struct visitor *visitor;
+    char *chunk;    // (n_chunk) NULL: not needed yet
+    size_t n_chunk; // bytes to read at a time
+    uint64_t first; // the byte of the tensor that goes to `to`
+    struct bytes_range used;
+};
+
+static void deliver(const struct place *place, uint64_t at, const char *bytes, size_t n)
+{
+    if (place->to)
+        memcpy(place->to + (at - place->first), bytes, n);
+    else
+        place->visitor->visit(place->visitor->arg, at, bytes, n);
+}
+
+/* Reads bytes of a tensor, and delivers those within place->used. sum: gets all of them; NULL: none. */
+static int read_and_deliver(struct evp_payload *p, const struct extent *extent, struct place *place, struct checksum *sum,
+                            struct err *err)
+{
+    const struct bytes_range *r = &extent->range, *used = &place->used;
+    bool direct = place->to && used->n == r->n;
+
+    if (!direct && !place->chunk && !(place->chunk = malloc(place->n_chunk)))
+        return err_nomem(err);
+    for (uint64_t at = r->first, end = r->first + r->n, n; at < end; at += n) {
+        n = end - at < place->n_chunk ? end - at : place->n_chunk;
+        char *bytes = direct ? place->to + (at - place->first) : place->chunk;
+        if (read_bytes(p, bytes, (size_t)n, extent->tensor->offset + at, err))
+            return err->code;
+        if (sum)
+            checksum_add(sum, bytes, (size_t)n);
+        uint64_t low = at > used->first ? at : used->first, top = used->first + used->n;
+        top = at + n < top ? at + n : top;
+        if (!direct && low < top)
+            deliver(place, low, bytes + (low - at), (size_t)(top - low));
+    }
+    return 0;
+}
+
+/* The same for a unit, which is compared with its checksum. */
+static int read_unit(struct evp_payload *p, const struct extent *unit, struct place *place, struct err *err)
+{
+    struct checksum *sum = checksum_new(err);
+    char hex[XXH3_HEX];
+
+    if (!sum)
+        return err->code;
+    int code = read_and_deliver(p, unit, place, sum, err);
+    checksum_end(sum, hex);
+    return code ? code : compare_sum(p, unit->tensor, unit->range.first / unit->range.n, hex, err);
+}
+
+/* Reads unit by unit: one that has not passed its checksum yet whole. */
+static int read_units(struct evp_payload *p, const struct extent *extent, struct place *place, struct err *err)
+{
+    const struct st_tensor *t = extent->tensor;
+    const struct units *u = &p->unit[t - payload_of(p)->st.tensor];
+    bool compared = extent->verify == EVICPRESS_VERIFY && !blob_verifies(&p->file.blob);
+    uint64_t n = t->bytes / u->n, end = extent->range.first + extent->range.n;
+    int code = 0;
+
+    for (uint64_t at = extent->range.first, next; at < end && !code; at = next) {
+        next = (at / n + 1) * n < end ? (at / n + 1) * n : end;
+        const struct extent part = { t, { at, next - at }, extent->verify };
+        const struct extent unit = { t, { at / n * n, n }, extent->verify };
+        place->used = part.range;
+        if (compared && (part.range.n == n || !p->whole[u->first + at / n]))
+            code = read_unit(p, &unit, place, err);
+        else
+            code = read_and_deliver(p, &part, place, NULL, err);
+    }
+    return code;
+}
+
+int payload_read(struct evp_payload *p, const struct extent *extent, char *to, struct err *err)
+{
+    struct place place = { .to = to, .n_chunk = CHUNK, .first = extent->range.first };
+    int code = read_units(p, extent, &place, err);
+
+    free(place.chunk);
+    return code;
+}
+
+int payload_visit(struct evp_payload *p, const struct extent *extent, const struct visitor *to, struct err *err)
+{
+    struct place place = { .visitor = to, .n_chunk = to->row < CHUNK ? CHUNK - CHUNK % to->row : to->row };
+    int code = read_units(p, extent, &place, err);
+
+    free(place.chunk);
+    return code;
 }
 
 /* ---- opening ------------------------------------------------------------------- */
@@ -101,6 +196,34 @@ static int compare_head(const struct evp_payload *p, const struct evp_prefix *pr
                : is_another(p, err);
 }
 
+/* Divides the tensors into what has a checksum of its own. */
+static int find_units(struct evp_payload *p, struct err *err)
+{
+    const struct safetensors *st = &payload_of(p)->st;
+    size_t n = 0;
+
+    p->unit = calloc((size_t)st->n + 1, sizeof(*p->unit));
+    if (!p->unit)
+        return err_nomem(err);
+    for (const struct json *sum = json_first(p->sums); sum; sum = json_next(sum)) {
+        const struct st_tensor *t = safetensors_find(st, json_name(sum));
+        if (t && !p->unit[t - st->tensor].tensor)
+            p->unit[t - st->tensor].tensor = json_text(sum);
+    }
+    for (const struct json *sum = json_first(p->head_sums); sum; sum = json_next(sum)) {
+        const struct st_tensor *t = safetensors_find(st, json_name(sum));
+        if (t)
+            p->unit[t - st->tensor].heads = payload_head_sum(sum, t);
+    }
+    for (int i = 0; i < st->n; i++) {
+        p->unit[i].n = p->unit[i].heads ? (uint64_t)st->tensor[i].dim[0] : 1;
+        p->unit[i].first = n;
+        n += p->unit[i].n;
+    }
+    p->whole = calloc(n + 1, sizeof(*p->whole));
+    return p->whole ? 0 : err_nomem(err);
+}
+
 static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct found found = prefix_found(prefix);
@@ -117,10 +240,8 @@ static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, 
     if (compare_head(p, prefix, err))
         return err->code;
     p->sums = payload_sums(payload_of(p), err);
-    p->whole = calloc((size_t)payload_of(p)->st.n + 1, sizeof(*p->whole));
-    if (!p->whole)
-        return err_nomem(err);
-    return p->sums ? 0 : err_wrap(err, "'%s'", p->file.path);
+    p->head_sums = payload_head_sums(payload_of(p));
+    return p->sums ? find_units(p, err) : err_wrap(err, "'%s'", p->file.path);
 }
 
 static int open_once(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
@@ -165,6 +286,8 @@ void evp_payload_close(struct evp_payload *p)
     stats_drop(p->file.stats);
     blob_payload_close(&p->head);
     json_free(p->sums);
+    json_free(p->head_sums);
+    free(p->unit);
     free(p->whole);
     free(p);
 }
@@ -173,7 +296,7 @@ void evp_payload_close(struct evp_payload *p)
 
 static void locate(const struct evp_payload *p, const struct st_tensor *t, struct evp_location *l)
 {
-    const char *sum = payload_sum(p->sums, t->name);
+    const char *sum = p->unit[t - payload_of(p)->st.tensor].tensor;
 
     *l = (struct evp_location){ .fd = p->file.blob.fd, .n_dims = t->n_dims, .offset = t->offset, .size = t->bytes };
     memcpy(l->dim, t->dim, (size_t)t->n_dims * sizeof(*t->dim));
@@ -261,40 +384,16 @@ static int range_slices(const struct st_tensor *t, const struct evp_range *range
     return 0;
 }
 
-/* Compares a tensor with its checksum. at: its bytes if they are in memory, or NULL. */
-static int verify(struct evp_payload *p, const struct st_tensor *t, const void *at, struct err *err)
-{
-    const char *want = payload_sum(p->sums, t->name);
-    char hex[XXH3_HEX], *chunk = at ? NULL : malloc(CHUNK);
-    struct checksum *sum = checksum_new(err);
-    int code = sum && (at || chunk) ? 0 : err_nomem(err);
-
-    if (!code && at)
-        checksum_add(sum, at, (size_t)t->bytes);
-    for (uint64_t done = 0; !code && !at && done < t->bytes; done += CHUNK) {
-        size_t n = t->bytes - done < CHUNK ? (size_t)(t->bytes - done) : CHUNK;
-        code = read_bytes(p, chunk, n, t->offset + done, err);
-        checksum_add(sum, chunk, code ? 0 : n);
-    }
-    free(chunk);
-    checksum_end(sum, hex);
-    if (code)
-        return code;
-    if (!want)
-        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum", p->file.path, t->name);
-    if (strcmp(want, hex) != 0)
-        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
-                       t->name, hex, want);
-    p->whole[t - payload_of(p)->st.tensor] = true;
-    return 0;
-}
-
-static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const struct slices *slices, char *to,
+/* first: the first slice. */
+static int fetch_slices(struct evp_payload *p, const struct extent *first, const struct slices *slices, char *to,
                         struct err *err)
 {
-    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes)
-        if (read_bytes(p, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
+    struct extent extent = *first;
+
+    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes, extent.range.first += slices->stride) {
+        if (payload_read(p, &extent, to, err))
             return err->code;
+    }
     return 0;
 }
 
@@ -314,14 +413,8 @@ static int fetch_range(struct evp_payload *payload, const struct evp_range *rang
         return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     if (size < slices.n * slices.bytes)
         return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the range");
-    bool whole = slices.n * slices.bytes == t->bytes;
-    bool check = range->verify == EVICPRESS_VERIFY && !blob_verifies(&payload->file.blob) &&
-                 (whole || !payload->whole[t - payload_of(payload)->st.tensor]);
-    int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
-    if (!code)
-        code = fetch_slices(payload, t, &slices, buffer, &err);
-    if (!code && check && whole)
-        code = verify(payload, t, buffer, &err);
+    const struct extent first = { t, { slices.first, slices.bytes }, range->verify };
+    int code = fetch_slices(payload, &first, &slices, buffer, &err);
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }
 
