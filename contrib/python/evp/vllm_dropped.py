@@ -26,15 +26,16 @@ def register():
     """The entry point: a name for each backend, looked up when vLLM chooses that backend."""
     from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
-    for name in BACKENDS:
-        if name in AttentionBackendEnum.__members__ and not AttentionBackendEnum[name].is_overridden():
-            register_backend(AttentionBackendEnum[name], f"{__name__}.{name}")
+    for name, backend in AttentionBackendEnum.__members__.items():
+        if name in BACKENDS and not backend.is_overridden():
+            register_backend(backend, f"{__name__}.{name}")
 
 
 def registered():
     from vllm.v1.attention.backends.registry import AttentionBackendEnum
 
-    return any(AttentionBackendEnum[name].get_path() == f"{__name__}.{name}" for name in BACKENDS)
+    return any(name in BACKENDS and backend.get_path() == f"{__name__}.{name}"
+               for name, backend in AttentionBackendEnum.__members__.items())
 
 
 def __getattr__(name):

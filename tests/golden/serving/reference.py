@@ -5,7 +5,7 @@ margin is the difference of the two largest logits. Of most configs one question
 compare(got, answer) is for the parts of this oracle."""
 import json, os, sys
 
-NEW, MARGIN = 64, 1e-3
+NEW, MARGIN, BATCH = 64, 1e-3, 12
 ALL = ("none", "snapkv:drop=0.5")  # configs with all questions
 
 
@@ -38,22 +38,46 @@ def rows(payload, layer, what):
     return to
 
 
-def answer(model, payload, question):
+def ask(model, payload, question):
+    """Runs a question after the payload's rows: the cache, the last token's logits, the next position."""
     import torch
     from transformers import DynamicCache
 
-    cache, at, step, out = DynamicCache(), payload.shape.n_tokens, question, {"ids": [], "margins": []}
+    cache, at, m = DynamicCache(), payload.shape.n_tokens, len(question)
     for layer in range(payload.shape.n_layers):
         cache.update(rows(payload, layer, "k"), rows(payload, layer, "v"), layer)
-    while len(out["ids"]) < NEW:
-        past, m = cache.get_seq_length(), len(step)
-        logits = model(torch.tensor([step]), past_key_values=cache, position_ids=torch.arange(at, at + m)[None],
-                       attention_mask=torch.ones(1, past + m, dtype=torch.long), logits_to_keep=1).logits[0, -1]
+    past = cache.get_seq_length()
+    logits = model(torch.tensor([question]), past_key_values=cache, position_ids=torch.arange(at, at + m)[None],
+                   attention_mask=torch.ones(1, past + m, dtype=torch.long), logits_to_keep=1).logits[0, -1]
+    return cache, logits, at + m
+
+
+def answers_of(model, asked):
+    """Greedy answers of several questions together; shorter caches begin with masked rows."""
+    import torch
+    from torch.nn.functional import pad
+    from transformers import DynamicCache
+
+    lengths = [cache.get_seq_length() for cache, *_ in asked]
+    longest, together = max(lengths), DynamicCache()
+    for layer in range(len(asked[0][0].layers)):
+        k, v = (torch.cat([pad(getattr(cache.layers[layer], side), (0, 0, longest - n, 0))
+                           for (cache, *_), n in zip(asked, lengths)]) for side in ("keys", "values"))
+        together.update(k, v, layer)
+    mask = torch.tensor([[0] * (longest - n) + [1] * n for n in lengths])
+    logits, at = torch.stack([one for _, one, _ in asked]), torch.tensor([[at] for *_, at in asked])
+    out = [{"ids": [], "margins": []} for _ in asked]
+    while True:
         top = logits.topk(2)
-        out["ids"].append(int(top.indices[0]))
-        out["margins"].append(float(top.values[0] - top.values[1]))
-        at, step = at + m, out["ids"][-1:]
-    return out
+        for i, one in enumerate(out):
+            one["ids"].append(int(top.indices[i, 0]))
+            one["margins"].append(float(top.values[i, 0] - top.values[i, 1]))
+        if len(out[0]["ids"]) == NEW:
+            return out
+        mask = pad(mask, (0, 1), value=1)
+        logits = model(top.indices[:, :1], past_key_values=together, position_ids=at, attention_mask=mask,
+                       logits_to_keep=1).logits[:, -1]
+        at += 1
 
 
 def main():
@@ -65,15 +89,18 @@ def main():
     model_path, folder = sys.argv[1:]
     model, answers = AutoModelForCausalLM.from_pretrained(model_path, dtype=torch.float32), {}
     prompt, given = prompts(folder)
+    tails = {q["id"]: q["ids"] for q in given["questions"]}
     with torch.no_grad():
         for name in sorted(os.listdir(os.path.join(folder, "tiers"))):
             with evp.open(os.path.join(folder, f"{name}.jsonl")) as store:
                 config = store.find(next(iter(prompt.values()))).config
-                answers[config] = {}
-                for q in given["questions"]:
-                    if q["id"] in chosen(config, given["questions"]):
-                        with store.payload(store.find(prompt[q["id"]])) as payload:
-                            answers[config][q["id"]] = answer(model, payload, q["ids"])
+                answers[config], names = {}, chosen(config, given["questions"])
+                for some in (names[i:i + BATCH] for i in range(0, len(names), BATCH)):
+                    asked = []
+                    for q in some:
+                        with store.payload(store.find(prompt[q])) as payload:
+                            asked.append(ask(model, payload, tails[q]))
+                    answers[config].update(zip(some, answers_of(model, asked)))
     with open(os.path.join(folder, "answers.json"), "w") as f:
         json.dump(answers, f)
     print("reference:", ", ".join(f"{config} {len(of)}" for config, of in answers.items()), "answers")
