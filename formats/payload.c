@@ -129,25 +129,63 @@ const char *payload_sum(const struct json *sums, const char *tensor)
     return json_text(json_get(sums, tensor));
 }
 
-int payload_check_sums(const struct payload *p, struct err *err)
+struct json *payload_head_sums(const struct payload *p)
 {
-    struct json *sums = payload_sums(p, err);
+    const char *text = safetensors_meta(&p->st, "head_checksums");
+    struct err err;
+
+    return text ? json_parse(text, strlen(text), &err) : NULL;
+}
+
+const char *payload_head_sum(const struct json *sums, const struct st_tensor *t)
+{
+    enum { DIGITS = XXH3_HEX - 1 };
+    const char *sum = json_text(json_get(sums, t->name));
+
+    return sum && t->n_dims > 0 && t->dim[0] > 0 && strlen(sum) == (uint64_t)t->dim[0] * DIGITS ? sum : NULL;
+}
+
+/* Compares the heads of a tensor with their checksums, if it has any. */
+static int check_heads(const struct st_tensor *t, const struct json *sums, struct err *err)
+{
+    const char *want = payload_head_sum(sums, t), *at = t->at;
     char hex[XXH3_HEX];
 
-    if (!sums)
-        return err->code;
-    int code = 0;
+    for (int64_t g = 0; want && g < t->dim[0]; g++, want += XXH3_HEX - 1) {
+        size_t n = (size_t)(t->bytes / (uint64_t)t->dim[0]);
+        digest_xxh3_hex(at + (size_t)g * n, n, hex);
+        if (strncmp(want, hex, XXH3_HEX - 1) != 0)
+            return err_set(err, ERR_FORMAT, "head %lld of tensor '%s' has checksum %s, not %.16s: the file is damaged",
+                           (long long)g, t->name, hex, want);
+    }
+    return 0;
+}
+
+static int check_tensor(const struct st_tensor *t, const struct json *sums, struct err *err)
+{
+    const char *want = payload_sum(sums, t->name);
+    char hex[XXH3_HEX];
+
+    if (!want)
+        return err_set(err, ERR_FORMAT, "tensor '%s' has no checksum", t->name);
+    digest_xxh3_hex(t->at, (size_t)t->bytes, hex);
+    return strcmp(want, hex) == 0 ? 0
+                                  : err_set(err, ERR_FORMAT, "tensor '%s' has checksum %s, not %s: the file is damaged",
+                                            t->name, hex, want);
+}
+
+int payload_check_sums(const struct payload *p, struct err *err)
+{
+    struct json *sums = payload_sums(p, err), *heads = payload_head_sums(p);
+    int code = sums ? 0 : err->code;
+
     for (int i = 0; i < p->st.n && !code; i++) {
-        const struct st_tensor *t = &p->st.tensor[i];
-        const char *want = payload_sum(sums, t->name);
-        digest_xxh3_hex(t->at, (size_t)t->bytes, hex);
-        if (!want)
-            code = err_set(err, ERR_FORMAT, "tensor '%s' has no checksum", t->name);
-        else if (strcmp(want, hex) != 0)
-            code = err_set(err, ERR_FORMAT, "tensor '%s' has checksum %s, not %s: the file is damaged", t->name, hex,
-                           want);
+        code = check_tensor(&p->st.tensor[i], sums, err);
+        if (!code)
+            code = check_heads(&p->st.tensor[i], heads, err);
     }
     json_free(sums);
+    json_free(heads);
     return code ? code : check_token_digest(p, err);
 }
 
@@ -177,18 +215,32 @@ struct st_tensor payload_tokens(int n)
     return (struct st_tensor){ .name = "tokens", .type = ST_I32, .n_dims = 1, .dim = { n } };
 }
 
-int payload_write_header(struct file_out *out, const struct payload_made *made, struct err *err)
+static void put_sums(const struct payload_made *made, struct buf *sums, struct buf *heads)
 {
-    struct buf sums = { 0 };
-    struct json_out json = { .buf = &sums };
-    char n_tokens[TEXT_SHORT], version[TEXT_SHORT];
+    struct json_out json = { .buf = sums }, json_heads = { .buf = heads };
 
     json_begin(&json, NULL, '{');
     for (int i = 0; i < made->n; i++)
         json_put_text(&json, made->tensor[i].name, made->checksum[i]);
     json_end(&json, '}');
-    if (buf_failed(&sums)) {
+    if (!made->head_checksum)
+        return;
+    json_begin(&json_heads, NULL, '{');
+    for (int i = 0; i < made->n; i++)
+        if (made->head_checksum[i])
+            json_put_text(&json_heads, made->tensor[i].name, made->head_checksum[i]);
+    json_end(&json_heads, '}');
+}
+
+int payload_write_header(struct file_out *out, const struct payload_made *made, struct err *err)
+{
+    struct buf sums = { 0 }, heads = { 0 };
+    char n_tokens[TEXT_SHORT], version[TEXT_SHORT];
+
+    put_sums(made, &sums, &heads);
+    if (buf_failed(&sums) || buf_failed(&heads)) {
         buf_release(&sums);
+        buf_release(&heads);
         return err_nomem(err);
     }
     snprintf(n_tokens, sizeof(n_tokens), "%d", made->n_tokens);
@@ -201,6 +253,7 @@ int payload_write_header(struct file_out *out, const struct payload_made *made, 
         { "token_digest", made->token_digest },
         { "n_tokens", n_tokens },
         { "checksums", sums.at },
+        { "head_checksums", heads.at },
         { "producer", made->origin.producer },
         { "model_name", made->origin.model_name },
         { "cache", made->origin.cache },
@@ -214,5 +267,6 @@ int payload_write_header(struct file_out *out, const struct payload_made *made, 
             meta[header.n_meta++] = all[i];
     int code = safetensors_write_header(out, &header, err);
     buf_release(&sums);
+    buf_release(&heads);
     return code;
 }

@@ -3,8 +3,9 @@
  *     tokens            I32 [n_tokens], the ids of the context
  *     layers.N.KIND     the tensors of layer N; methods/packed_payload.h lists them for each config
  *     __metadata__      all strings: evp "payload", version "2", config, model_digest, token_digest, n_tokens (the
- *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex), and the
- *                       known ones of producer, model_name, cache, lengths (methods/payload_cache.h)
+ *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex), head_checksums
+ *                       (JSON: tensor name -> those of its heads, one after another), and the known ones of
+ *                       producer, model_name, cache, lengths (methods/payload_cache.h)
  *
  * Any reader of safetensors opens the file. These functions need no compression method: they identify the cache and
  * check that its bytes are whole. They do not check which layer tensors a config has, nor their shapes.
@@ -58,6 +59,12 @@ int payload_check_sums(const struct payload *p, struct err *err) MUST_CHECK;
 struct json *payload_sums(const struct payload *p, struct err *err);
 const char *payload_sum(const struct json *sums, const char *tensor);
 
+/* The checksums of single heads, so that a reader of some heads need not read the others: payload_head_sums() as
+ * payload_sums(), NULL without an error if there are none; payload_head_sum() a tensor's: 16 hex digits for each of its
+ * dim[0] heads, or NULL. */
+struct json *payload_head_sums(const struct payload *p);
+const char *payload_head_sum(const struct json *sums, const struct st_tensor *t);
+
 /* Bytes as tables and tiers count them: all tensors except tokens and positions. */
 int64_t payload_bytes(const struct payload *p);
 
@@ -70,6 +77,7 @@ struct payload_made {
     int n_tokens;
     const struct st_tensor *tensor; // (n); only name, type and shape are used
     char (*checksum)[XXH3_HEX];     // (n)
+    char *const *head_checksum;     // (n) of each head, one after another; NULL: none, of a tensor or of all
     int n;
     struct payload_origin origin;
 };

@@ -6,7 +6,7 @@
  */
 #include "methods/packed_payload.h"
 
-#include "kernels/half.h"
+#include "base/half.h"
 #include "methods/variant_internal.h"
 
 #include <assert.h>
@@ -74,6 +74,7 @@ struct writer {
     struct st_tensor *tensor;   // (n_tensors)
     char (*name)[TENSOR_NAME];  // (n_tensors)
     char (*checksum)[XXH3_HEX]; // (n_tensors)
+    char **head_checksum;       // (n_tensors) of tensors whose heads are equally long; the others NULL
     void *bytes;                // one tensor as stored
     float *rows;                // one head's rows, for an f32 backend
     struct buf cache, kept;     // metadata texts 'cache' and 'lengths'; empty: absent
@@ -82,6 +83,9 @@ struct writer {
 static void writer_release(struct writer *w)
 {
     file_abort(&w->out);
+    for (int i = 0; w->head_checksum && i < w->n_tensors; i++)
+        free(w->head_checksum[i]);
+    free(w->head_checksum);
     free(w->lengths);
     free(w->stored);
     free(w->tensor);
@@ -127,8 +131,9 @@ static int alloc_tensors(struct writer *w, struct err *err)
     w->tensor = calloc(n, sizeof(*w->tensor));
     w->name = calloc(n, sizeof(*w->name));
     w->checksum = calloc(n, sizeof(*w->checksum));
+    w->head_checksum = calloc(n, sizeof(*w->head_checksum));
     w->rows = malloc((size_t)v->n_tokens * (size_t)v->shape.head_dim * sizeof(float));
-    return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->rows ? 0 : err_nomem(err);
+    return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->head_checksum && w->rows ? 0 : err_nomem(err);
 }
 
 /* Fills the metadata texts. The tokens that each layer keeps are recorded only where some are dropped and all heads of
@@ -150,6 +155,32 @@ static int describe_cache(struct writer *w, struct err *err)
     return !kept || buf_failed(&w->cache) || buf_failed(&w->kept) ? err_nomem(err) : 0;
 }
 
+/* Room for the checksums of a tensor's heads, as zeros. */
+static int add_head_checksum(struct writer *w, int i, struct err *err)
+{
+    size_t n = (size_t)w->v->shape.n_kv_heads * (XXH3_HEX - 1);
+
+    if (i == 0 || w->v->shape.n_kv_heads == 1 || config_is_ragged(w->v->config)) /* tensor 0 is the tokens */
+        return 0;
+    w->head_checksum[i] = calloc(n + 1, 1);
+    if (!w->head_checksum[i])
+        return err_nomem(err);
+    memset(w->head_checksum[i], '0', n);
+    return 0;
+}
+
+static void sum_tensor(struct writer *w, int i, const char *at, size_t n)
+{
+    int G = w->v->shape.n_kv_heads;
+    char hex[XXH3_HEX];
+
+    digest_xxh3_hex(at, n, w->checksum[i]);
+    for (int g = 0; w->head_checksum[i] && g < G; g++) {
+        digest_xxh3_hex(at + n / (size_t)G * (size_t)g, n / (size_t)G, hex);
+        memcpy(w->head_checksum[i] + g * (XXH3_HEX - 1), hex, XXH3_HEX - 1);
+    }
+}
+
 static int writer_init(struct writer *w, struct err *err)
 {
     const struct variant *v = w->v;
@@ -166,6 +197,8 @@ static int writer_init(struct writer *w, struct err *err)
         size_t bytes = packed_part_bytes(&w->stored[i].part);
         max = bytes > max ? bytes : max;
         memset(w->checksum[i], '0', XXH3_HEX - 1);
+        if (add_head_checksum(w, i, err))
+            return err->code;
     }
     w->bytes = malloc(max);
     return w->bytes ? 0 : err_nomem(err);
@@ -180,6 +213,7 @@ static int write_header(struct writer *w, struct err *err)
                                        .n_tokens = w->v->n_tokens,
                                        .tensor = w->tensor,
                                        .checksum = w->checksum,
+                                       .head_checksum = w->head_checksum,
                                        .n = w->n_tensors,
                                        .origin = { .producer = w->key->producer,
                                                    .model_name = w->key->model ? w->key->model->name : NULL,
@@ -243,7 +277,7 @@ static int write_all(struct writer *w, uint64_t *bytes, struct err *err)
         if (!s->at && store_part(w, s, err))
             return err->code;
         const void *at = s->at ? s->at : w->bytes;
-        digest_xxh3_hex(at, n, w->checksum[i]);
+        sum_tensor(w, i, at, n);
         fwrite(at, 1, n, w->out.f); // file_commit checks the stream for errors
     }
     if (bytes)

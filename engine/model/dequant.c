@@ -6,7 +6,7 @@
  */
 #include "engine/model/dequant.h"
 
-#include "kernels/half.h"
+#include "base/half.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #ifndef EVP_CPU_EXP2_H
 #define EVP_CPU_EXP2_H
 
-#include "kernels/half.h"
+#include "base/half.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -4,7 +4,7 @@
  */
 #include "kernels/cpu/cpu.h"
 
-#include "kernels/half.h"
+#include "base/half.h"
 
 #include <string.h>
 

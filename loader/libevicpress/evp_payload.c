@@ -1,41 +1,25 @@
 /* evp_payload.c - an open payload: where its tensors are, and ranges of them.
  *
- * Opening reads only the header. A checksum covers a whole tensor, so the first range of a tensor reads all of it;
- * after that the tensor is known to be whole. If the medium verifies every range itself, nothing is compared here.
+ * Opening reads only the header. A checksum covers a head of a tensor, or, in files of earlier releases and where heads
+ * differ in length, a whole tensor. So the first range of it reads all of it; after that it is known to be whole. If
+ * the medium verifies every range itself, nothing is compared here.
  */
+#include "loader/libevicpress/evp_payload.h"
+
 #include "base/clock.h"
-#include "base/safetensors.h"
 #include "formats/payload_prefix.h"
-#include "loader/libevicpress/evp_fetch.h"
 #include "loader/libevicpress/evp_find.h"
-#include "loader/store/blob_payload.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { CHUNK = 1 << 20 }; // bytes of a tensor at a time
+enum { CHUNK = 1 << 18 }; // bytes to read at a time before they are summed, while they are in the cache
 
 _Static_assert((int)ST_DIMS == sizeof(((struct evp_location *)0)->dim) / sizeof(int64_t), "dimensions fit");
-
-struct evp_payload {
-    struct prefix_file file;
-    uint64_t size;
-    uid_t owner; // of a file
-    struct blob_payload head;
-    int64_t part; // tokens of a part of a context; 0: the whole context
-    struct json *sums;
-    atomic_bool *whole; // (payload.st.n) the tensor has passed its checksum
-};
-
-static const struct payload *payload_of(const struct evp_payload *p)
-{
-    return &p->head.payload;
-}
 
 /* ---- reading ------------------------------------------------------------------- */
 
@@ -58,6 +42,63 @@ static int read_bytes(const struct evp_payload *p, void *to, size_t n, uint64_t 
     int code = read_at(&p->file, to, n, offset, err);
 
     return code == ERR_STALE && reopen(p) ? read_at(&p->file, to, n, offset, err) : code;
+}
+
+/* Compares a unit of a tensor with its checksum. */
+static int compare_sum(struct evp_payload *p, const struct st_tensor *t, uint64_t number, const char *hex,
+                       struct err *err)
+{
+    const struct units *u = &p->unit[t - payload_of(p)->st.tensor];
+    const char *want = u->heads ? u->heads + number * (XXH3_HEX - 1) : u->tensor;
+
+    if (!want)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum", p->file.path, t->name);
+    if (strncmp(want, hex, XXH3_HEX - 1) != 0)
+        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
+                       t->name, hex, want);
+    p->whole[u->first + number] = true;
+    return 0;
+}
+
+/* Reads a whole unit and compares it. to: where its bytes go, or NULL: nowhere. */
+static int read_unit(struct evp_payload *p, const struct st_tensor *t, uint64_t number, char *to, struct err *err)
+{
+    uint64_t n = t->bytes / p->unit[t - payload_of(p)->st.tensor].n, from = t->offset + number * n;
+    char hex[XXH3_HEX], *chunk = to ? NULL : malloc(CHUNK);
+    struct checksum *sum = checksum_new(err);
+    int code = sum && (to || chunk) ? 0 : err_nomem(err);
+
+    for (uint64_t done = 0; !code && done < n; done += CHUNK) {
+        size_t now = n - done < CHUNK ? (size_t)(n - done) : CHUNK;
+        char *at = to ? to + done : chunk;
+        code = read_bytes(p, at, now, from + done, err);
+        checksum_add(sum, at, code ? 0 : now);
+    }
+    free(chunk);
+    checksum_end(sum, hex);
+    return code ? code : compare_sum(p, t, number, hex, err);
+}
+
+int payload_read(struct evp_payload *p, const struct st_tensor *t, struct bytes_range range, int verify, char *to,
+                 struct err *err)
+{
+    const struct units *u = &p->unit[t - payload_of(p)->st.tensor];
+    uint64_t n = t->bytes / u->n, end = range.first + range.n;
+
+    if (verify == EVICPRESS_TRUST || blob_verifies(&p->file.blob) || n == 0)
+        return read_bytes(p, to, (size_t)range.n, t->offset + range.first, err);
+    for (uint64_t at = range.first; at < end;) {
+        uint64_t number = at / n, first = number * n, next = first + n < end ? first + n : end;
+        bool all = at == first && next == first + n, known = p->whole[u->first + number];
+        int code = known && !all ? 0 : read_unit(p, t, number, all ? to : NULL, err);
+        if (!code && !all)
+            code = read_bytes(p, to, (size_t)(next - at), t->offset + at, err);
+        if (code)
+            return code;
+        to += next - at;
+        at = next;
+    }
+    return 0;
 }
 
 /* ---- opening ------------------------------------------------------------------- */
@@ -101,6 +142,26 @@ static int compare_head(const struct evp_payload *p, const struct evp_prefix *pr
                : is_another(p, err);
 }
 
+/* Divides the tensors into what has a checksum of its own. */
+static int find_units(struct evp_payload *p, struct err *err)
+{
+    const struct safetensors *st = &payload_of(p)->st;
+    size_t n = 0;
+
+    p->unit = calloc((size_t)st->n + 1, sizeof(*p->unit));
+    if (!p->unit)
+        return err_nomem(err);
+    for (int i = 0; i < st->n; i++) {
+        const struct st_tensor *t = &st->tensor[i];
+        p->unit[i] = (struct units){ payload_head_sum(p->head_sums, t), payload_sum(p->sums, t->name), 1, n };
+        if (p->unit[i].heads)
+            p->unit[i].n = (uint64_t)t->dim[0];
+        n += p->unit[i].n;
+    }
+    p->whole = calloc(n + 1, sizeof(*p->whole));
+    return p->whole ? 0 : err_nomem(err);
+}
+
 static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct found found = prefix_found(prefix);
@@ -117,10 +178,8 @@ static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, 
     if (compare_head(p, prefix, err))
         return err->code;
     p->sums = payload_sums(payload_of(p), err);
-    p->whole = calloc((size_t)payload_of(p)->st.n + 1, sizeof(*p->whole));
-    if (!p->whole)
-        return err_nomem(err);
-    return p->sums ? 0 : err_wrap(err, "'%s'", p->file.path);
+    p->head_sums = payload_head_sums(payload_of(p));
+    return p->sums ? find_units(p, err) : err_wrap(err, "'%s'", p->file.path);
 }
 
 static int open_once(struct evp_payload **payload, struct evp_store *store, const struct evp_prefix *prefix,
@@ -165,6 +224,8 @@ void evp_payload_close(struct evp_payload *p)
     stats_drop(p->file.stats);
     blob_payload_close(&p->head);
     json_free(p->sums);
+    json_free(p->head_sums);
+    free(p->unit);
     free(p->whole);
     free(p);
 }
@@ -261,40 +322,14 @@ static int range_slices(const struct st_tensor *t, const struct evp_range *range
     return 0;
 }
 
-/* Compares a tensor with its checksum. at: its bytes if they are in memory, or NULL. */
-static int verify(struct evp_payload *p, const struct st_tensor *t, const void *at, struct err *err)
+static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const struct slices *slices, int verify,
+                        char *to, struct err *err)
 {
-    const char *want = payload_sum(p->sums, t->name);
-    char hex[XXH3_HEX], *chunk = at ? NULL : malloc(CHUNK);
-    struct checksum *sum = checksum_new(err);
-    int code = sum && (at || chunk) ? 0 : err_nomem(err);
-
-    if (!code && at)
-        checksum_add(sum, at, (size_t)t->bytes);
-    for (uint64_t done = 0; !code && !at && done < t->bytes; done += CHUNK) {
-        size_t n = t->bytes - done < CHUNK ? (size_t)(t->bytes - done) : CHUNK;
-        code = read_bytes(p, chunk, n, t->offset + done, err);
-        checksum_add(sum, chunk, code ? 0 : n);
-    }
-    free(chunk);
-    checksum_end(sum, hex);
-    if (code)
-        return code;
-    if (!want)
-        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has no checksum", p->file.path, t->name);
-    if (strcmp(want, hex) != 0)
-        return err_set(err, ERR_FORMAT, "'%s': tensor '%.80s' has checksum %s, not %.16s: it is damaged", p->file.path,
-                       t->name, hex, want);
-    p->whole[t - payload_of(p)->st.tensor] = true;
-    return 0;
-}
-
-static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const struct slices *slices, char *to,
-                        struct err *err)
-{
-    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes)
-        if (read_bytes(p, to, (size_t)slices->bytes, t->offset + slices->first + i * slices->stride, err))
+    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes) {
+        const struct bytes_range at = { slices->first + i * slices->stride, slices->bytes };
+        if (payload_read(p, t, at, verify, to, err))
             return err->code;
+    }
     return 0;
 }
 
@@ -314,14 +349,7 @@ static int fetch_range(struct evp_payload *payload, const struct evp_range *rang
         return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     if (size < slices.n * slices.bytes)
         return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the range");
-    bool whole = slices.n * slices.bytes == t->bytes;
-    bool check = range->verify == EVICPRESS_VERIFY && !blob_verifies(&payload->file.blob) &&
-                 (whole || !payload->whole[t - payload_of(payload)->st.tensor]);
-    int code = check && !whole ? verify(payload, t, NULL, &err) : 0;
-    if (!code)
-        code = fetch_slices(payload, t, &slices, buffer, &err);
-    if (!code && check && whole)
-        code = verify(payload, t, buffer, &err);
+    int code = fetch_slices(payload, t, &slices, range->verify, buffer, &err);
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }
 

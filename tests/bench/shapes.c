@@ -13,7 +13,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "kernels/cuda/cuda.h"
-#include "kernels/half.h"
+#include "base/half.h"
 
 #include <math.h>
 #include <stdio.h>

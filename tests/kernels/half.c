@@ -1,5 +1,5 @@
-/* The two 16-bit floats: every number, every midpoint, and what is beyond the largest. */
-#include "kernels/half.h"
+/* The floats of 16 and 8 bits: every number, every midpoint, and what is beyond the largest. */
+#include "base/half.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -33,4 +33,27 @@ Test(half, bf16_rounds_to_nearest_even)
     cr_assert(isnan(bf16_to_f32(bf16_from_f32(half_float(0x7f800001)))));
     for (uint32_t b = 0; b < 0x7f80; b++)
         cr_assert_eq(bf16_from_f32(bf16_to_f32((uint16_t)b)), b);
+}
+
+/* The value of a code that is a number. */
+static float e4m3(int code)
+{
+    int exponent = code >> 3 & 15, fraction = code & 7;
+
+    return exponent ? ldexpf((float)(8 + fraction), exponent - 10) : ldexpf((float)fraction, -9);
+}
+
+Test(half, e4m3_rounds_to_nearest_even_and_stops_at_448)
+{
+    for (int h = 0; h < 0x7e; h++) {
+        float low = e4m3(h), high = e4m3(h + 1), middle = (low + high) / 2;
+        cr_assert(low < high && e4m3_from_f32(low) == h && e4m3_from_f32(-low) == (h | 0x80), "%#x", h);
+        cr_assert_eq(e4m3_from_f32(middle), h + (h & 1), "%#x", h);
+        cr_assert_eq(e4m3_from_f32(nextafterf(middle, -1)), h, "%#x", h);
+        cr_assert_eq(e4m3_from_f32(nextafterf(middle, INFINITY)), h + 1, "%#x", h);
+    }
+    cr_assert_eq(e4m3(0x7e), 448);
+    cr_assert_eq(e4m3_from_f32(449), 0x7e);
+    cr_assert_eq(e4m3_from_f32(-INFINITY), 0xfe);
+    cr_assert_eq(e4m3_from_f32(NAN) & 0x7f, 0x7f);
 }

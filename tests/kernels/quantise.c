@@ -1,5 +1,5 @@
 /* Group-wise quantisation there and back: against the reference to the bit, and by hand. */
-#include "kernels/half.h"
+#include "base/half.h"
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>

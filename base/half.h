@@ -1,7 +1,9 @@
-/* half.h - conversion between f32 and the two 16-bit floating-point formats, rounding to nearest even.
+/* half.h - conversion between f32 and floats of 16 and 8 bits, rounding to nearest even.
  *
  * f16: 1 sign, 5 exponent, 10 fraction bits. bf16: the upper half of an f32. Infinities and nan keep their kind; an f32
- * beyond f16's largest number (65504) becomes infinity, as IEEE 754 rounds.
+ * beyond f16's largest number (65504) becomes infinity, as IEEE 754 rounds. e4m3: 1 sign, 4 exponent, 3 fraction bits,
+ * without infinities (Micikevicius et al. 2022, arXiv 2209.05433; torch.float8_e4m3fn); a larger number becomes the
+ * largest, 448.
  */
 #ifndef EVP_HALF_H
 #define EVP_HALF_H
@@ -69,6 +71,20 @@ static inline uint16_t f16_from_f32_finite(float x)
     uint16_t h = f16_from_f32(x);
 
     return (h & 0x7fff) == 0x7c00 ? h - 1 : h;
+}
+
+static inline uint8_t e4m3_from_f32(float x)
+{
+    uint32_t u = half_bits(x), sign = u >> 24 & 0x80, magnitude = u & 0x7fffffff;
+
+    if (magnitude > 0x7f800000)
+        return (uint8_t)(sign | 0x7f);
+    if (magnitude >= 0x43e00000) // 448
+        return (uint8_t)(sign | 0x7e);
+    if (magnitude < 0x3c800000) // below 2^-6 e4m3 is subnormal: a sum with 2^14 rounds at its last bit, 2^-9
+        return (uint8_t)(sign | (half_bits(half_float(magnitude) + 0x1p14f) - half_bits(0x1p14f)));
+    magnitude += 0x7ffff + (magnitude >> 20 & 1);
+    return (uint8_t)(sign | (magnitude - 0x3c000000) >> 20);
 }
 
 #endif

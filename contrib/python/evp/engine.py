@@ -1,0 +1,111 @@
+"""evp.engine - what the adapters to serving engines share: whether a payload is one of the engine's own model, and what
+the adapter was configured with.
+
+A row of another model, or with keys that are rotated differently, gives wrong answers and no error. So an adapter
+describes its engine as a Model and asks difference() before it uses a payload.
+"""
+import json
+import logging
+import re
+from types import SimpleNamespace
+
+logger = logging.getLogger("evp")
+_said = set()
+
+
+def once(sentence):
+    """Logs a sentence, the first time."""
+    if sentence not in _said:
+        if len(_said) == 1000:  # sentences name payloads
+            _said.clear()
+        _said.add(sentence)
+        logger.warning("evp: %s", sentence)
+
+
+def settings(given, **more):
+    """The adapter's settings, with defaults: `given` is what the engine's configuration has for it, `more` are settings
+    of this adapter alone. ValueError: a setting is unknown, or "manifest" is missing."""
+    known = {"manifest": None, "name_space": None, "model_name": None, "model_digest": None, **more}
+    for name in given:
+        if name not in known:
+            raise ValueError(f"evp: unknown setting '{name}' (known: {', '.join(known)})")
+    if not given.get("manifest"):
+        raise ValueError("evp: the setting 'manifest' is missing")
+    return SimpleNamespace(**{**known, **given})
+
+
+def keeps_all(config):
+    """Whether variants of this config keep every token."""
+    return "drop=" not in config
+
+
+# ---- models ------------------------------------------------------------------------------------------------
+
+
+class Model:
+    """What an engine says of its model. rope: as in a payload's `cache`; None: this engine cannot say. dtype: the number
+    format in which it computes keys and values, "f32", "f16" or "bf16". name: a path or the name on a hub. digest: of
+    the model that it is said to be, in place of the name."""
+
+    def __init__(self, n_layers, n_kv_heads, head_dim, rope, dtype, name=None, digest=None):
+        self.n_layers, self.n_kv_heads, self.head_dim = n_layers, n_kv_heads, head_dim
+        self.rope, self.dtype, self.name, self.digest = rope, dtype, name, digest
+
+
+def hf_rope(config, head_dim):
+    """The rotation of keys out of a configuration of transformers, as in a payload's `cache`; None: none that
+    payloads can have."""
+    rope = dict(getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {})
+    theta = rope.get("rope_theta", getattr(config, "rope_theta", None))
+    scaling = rope.get("rope_type", rope.get("type", "default"))
+    part = rope.get("partial_rotary_factor", getattr(config, "partial_rotary_factor", None))
+    if theta is None or "mrope_section" in rope:
+        return None
+    out = {"theta": theta, "dims": int(head_dim * (1 if part is None else part)), "scaling": scaling}
+    if scaling == "llama3" and rope.get("original_max_position_embeddings") is None:
+        rope["original_max_position_embeddings"] = getattr(config, "max_position_embeddings", None)
+    return {**out, **{name: rope.get(name) for name in _SCALING.get(scaling, ())}}
+
+
+_SCALING = {"linear": ("factor",),
+            "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")}
+
+
+def _same(a, b):
+    """Numbers as JSON may round them, or texts."""
+    numbers = isinstance(a, (int, float)) and isinstance(b, (int, float))
+    return abs(a - b) <= 1e-6 * abs(a) if numbers else a == b
+
+
+def _short(name):
+    """The part of a path, or of a name on a hub, that names the model: Org/Name, hub/models--Org--Name/snapshots/COMMIT
+    and Name.gguf are `name`."""
+    cached = re.search(r"models--[^/]*?--([^/]+)/snapshots/", name + "/")
+    last = cached.group(1) if cached else name.rstrip("/").rsplit("/", 1)[-1]
+    return re.sub(r"\.gguf$", "", last.lower())
+
+
+def difference(payload, model):
+    """Why the payload is not one of the engine's model, as a sentence without full stop; None: it is."""
+    cache = json.loads(payload.text("cache") or "null")
+    if not cache:
+        return "the payload does not say how its keys are rotated: pack it again"
+    for name in ("n_layers", "n_kv_heads", "head_dim"):
+        if cache[name] != getattr(model, name):
+            return f"payloads have {name} {cache[name]}, the engine's model has {getattr(model, name)}"
+    if model.rope is None:
+        return "the engine's keys are rotated in a way that payloads do not have"
+    for name in ("theta", "dims", "scaling") + _SCALING.get(cache["rope"]["scaling"], ()):
+        theirs, ours = cache["rope"].get(name), model.rope.get(name)
+        if not _same(theirs, ours):
+            return f"payloads have keys rotated with {name} {theirs}, the engine's model has {ours}"
+    if cache["dtype"] not in ("f32", model.dtype):
+        return f"payloads were computed in {cache['dtype']}, the engine computes in {model.dtype}"
+    if model.digest:
+        digest = payload.text("model_digest")
+        return None if digest == model.digest else f"payloads are of the model with digest {digest}, not {model.digest}"
+    name = payload.text("model_name")
+    if name and model.name and _short(name) != _short(model.name):
+        return (f"payloads are of the model '{name}', the engine's is '{model.name}': if they are the same, set model_name "
+                f"or model_digest")
+    return None

@@ -1,0 +1,42 @@
+/* evp_payload.h - an open payload, for the files that read it. */
+#ifndef EVP_EVP_PAYLOAD_H
+#define EVP_EVP_PAYLOAD_H
+
+#include "base/safetensors.h"
+#include "loader/libevicpress/evp_fetch.h"
+#include "loader/store/blob_payload.h"
+
+#include <stdatomic.h>
+
+/* A tensor's checksums: of its heads, or of the whole tensor. */
+struct units {
+    const char *heads, *tensor; // hex; NULL: none
+    uint64_t n, first;          // how many; number of the first one in `whole`
+};
+
+struct evp_payload {
+    struct prefix_file file;
+    uint64_t size;
+    uid_t owner; // of a file
+    struct blob_payload head;
+    int64_t part; // tokens of a part of a context; 0: the whole context
+    struct json *sums, *head_sums;
+    struct units *unit; // (st.n)
+    atomic_bool *whole; // one for each checksum: the bytes have passed it
+};
+
+static inline const struct payload *payload_of(const struct evp_payload *p)
+{
+    return &p->head.payload;
+}
+
+struct bytes_range {
+    uint64_t first, n;
+};
+
+/* Reads bytes of a tensor. verify: enum evp_verify; what a checksum covers is compared before this succeeds, unless it
+ * was compared before. */
+int payload_read(struct evp_payload *p, const struct st_tensor *t, struct bytes_range range, int verify, char *to,
+                 struct err *err);
+
+#endif
