@@ -10,8 +10,8 @@ import struct
 
 import evp.engine
 
-# Architectures that evp-profile measures: does llama.cpp rotate columns 2i and 2i + 1 of a key together (in pairs), or i
-# and i + dims / 2 (in halves)?
+# Architectures that evp-profile measures: does llama.cpp rotate columns 2i and 2i + 1 of a key together (in pairs),
+# or i and i + dims / 2 (in halves)?
 PAIRS = {"llama": True, "qwen2": False, "qwen3": False, "qwen3moe": False, "phi3": False}
 
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
@@ -60,11 +60,12 @@ class _File:
 
 
 class Model:
-    """arch, n_layers, n_kv_heads, head_dim, theta, dims and window as numbers, linear: the factor of a linear scaling or
-    None, columns: factors of the rotated pairs of columns or None, pairs."""
+    """path, arch, name, n_layers, n_kv_heads, head_dim; of the rotation theta, dims, pairs, linear: the factor of a linear
+    scaling or None, columns: factors of the rotated pairs of columns or None."""
 
     def __init__(self, path, fields, columns):
-        self.path, self.columns, self.arch = path, columns, fields.get("general.architecture")
+        self.path, self.columns = path, columns
+        self.arch, self.name = fields.get("general.architecture"), str(fields.get("general.name", ""))
         if self.arch not in PAIRS:
             raise ValueError(f"'{path}': how architecture '{self.arch}' rotates keys is not known")
 
@@ -97,11 +98,16 @@ class Model:
         return {**theirs, **rope, "scaling": "llama3"} if same else None
 
     def differs(self, payload, name=None, digest=None):
-        """Why a payload is not this model's: a sentence, or None. name, digest: of the model, if not the file's name."""
+        """Why a payload is not this model's: a sentence, or None. name, digest: of the model that it is said to be;
+        otherwise it is known by the name in the file, or the file's name."""
         cache = json.loads(payload.text("cache") or "null") or {}
-        return evp.engine.difference(payload, evp.engine.Model(
-            self.n_layers, self.n_kv_heads, self.head_dim, self.rope(cache.get("rope", {})), cache.get("dtype"),
-            name or self.path, digest))
+        rope = self.rope(cache.get("rope", {}))
+        for name in (name,) if name else (self.path, self.name):
+            reason = evp.engine.difference(payload, evp.engine.Model(
+                self.n_layers, self.n_kv_heads, self.head_dim, rope, cache.get("dtype"), name, digest))
+            if not reason:
+                return None
+        return reason
 
 
 def _llama3(rope):
