@@ -137,10 +137,10 @@ struct json *payload_head_sums(const struct payload *p)
     return text ? json_parse(text, strlen(text), &err) : NULL;
 }
 
-const char *payload_head_sum(const struct json *sums, const struct st_tensor *t)
+const char *payload_head_sum(const struct json *member, const struct st_tensor *t)
 {
     enum { DIGITS = XXH3_HEX - 1 };
-    const char *sum = json_text(json_get(sums, t->name));
+    const char *sum = json_text(member);
 
     return sum && t->n_dims > 0 && t->dim[0] > 0 && strlen(sum) == (uint64_t)t->dim[0] * DIGITS ? sum : NULL;
 }
@@ -148,7 +148,7 @@ const char *payload_head_sum(const struct json *sums, const struct st_tensor *t)
 /* Compares the heads of a tensor with their checksums, if it has any. */
 static int check_heads(const struct st_tensor *t, const struct json *sums, struct err *err)
 {
-    const char *want = payload_head_sum(sums, t), *at = t->at;
+    const char *want = payload_head_sum(json_get(sums, t->name), t), *at = t->at;
     char hex[XXH3_HEX];
 
     for (int64_t g = 0; want && g < t->dim[0]; g++, want += XXH3_HEX - 1) {

@@ -60,10 +60,10 @@ struct json *payload_sums(const struct payload *p, struct err *err);
 const char *payload_sum(const struct json *sums, const char *tensor);
 
 /* The checksums of single heads, so that a reader of some heads need not read the others: payload_head_sums() as
- * payload_sums(), NULL without an error if there are none; payload_head_sum() a tensor's: 16 hex digits for each of its
- * dim[0] heads, or NULL. */
+ * payload_sums(), NULL without an error if there are none; payload_head_sum() a member of it as 16 hex digits for each of
+ * the tensor's dim[0] heads, or NULL. */
 struct json *payload_head_sums(const struct payload *p);
-const char *payload_head_sum(const struct json *sums, const struct st_tensor *t);
+const char *payload_head_sum(const struct json *member, const struct st_tensor *t);
 
 /* Bytes as tables and tiers count them: all tensors except tokens and positions. */
 int64_t payload_bytes(const struct payload *p);
@@ -77,9 +77,9 @@ struct payload_made {
     int n_tokens;
     const struct st_tensor *tensor; // (n); only name, type and shape are used
     char (*checksum)[XXH3_HEX];     // (n)
-    char *const *head_checksum;     // (n) of each head, one after another; NULL: none, of a tensor or of all
     int n;
     struct payload_origin origin;
+    char *const *head_checksum; // (n) of each head, one after another; NULL: none, of a tensor or of all
 };
 
 /* Writes the header; the tensors' bytes follow in their order. The values of the checksums do not change the header's

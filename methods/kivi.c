@@ -14,6 +14,7 @@
  * Source: Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024) and its code
  * (models/llama_kivi.py, quant/new_pack.py), as used for prefill.
  */
+#include "formats/kivi_codes.h"
 #include "methods/registry.h"
 
 enum { BITS, GROUP, RESIDUAL };
@@ -33,12 +34,12 @@ static int check(const double *value, int head_dim, struct err *err)
 
 static int64_t key_tokens(const double *value, int n)
 {
-    return n - n % (int)value[RESIDUAL];
+    return kivi_keys((int)value[RESIDUAL], n);
 }
 
 static int64_t value_tokens(const double *value, int n)
 {
-    return n > value[RESIDUAL] ? n - (int)value[RESIDUAL] : 0;
+    return kivi_values((int)value[RESIDUAL], n);
 }
 
 static int parts(const double *value, const struct kv_shape *shape, int layer, int n,

@@ -133,7 +133,9 @@ static int alloc_tensors(struct writer *w, struct err *err)
     w->checksum = calloc(n, sizeof(*w->checksum));
     w->head_checksum = calloc(n, sizeof(*w->head_checksum));
     w->rows = malloc((size_t)v->n_tokens * (size_t)v->shape.head_dim * sizeof(float));
-    return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->head_checksum && w->rows ? 0 : err_nomem(err);
+    return w->lengths && w->stored && w->tensor && w->name && w->checksum && w->head_checksum && w->rows
+               ? 0
+               : err_nomem(err);
 }
 
 /* Fills the metadata texts. The tokens that each layer keeps are recorded only where some are dropped and all heads of

@@ -135,6 +135,11 @@ EVICPRESS_API int evp_get_tier(struct evp_store *store, size_t i, struct evp_tie
 EVICPRESS_API int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct evp_prefix *prefix,
                            struct evp_error *error);
 
+/* Lists the placed contexts of the store's namespace, each once, in its fastest tier: writes at most n of them, in the
+ * order of the tiers, and returns how many there are. Parts of contexts are not listed. For engines that ask by hashes of
+ * their own: the tensor `tokens` of the payload has a context's ids. */
+EVICPRESS_API int evp_list(struct evp_store *store, struct evp_prefix *prefix, size_t n, struct evp_error *error);
+
 /* Reads the payload of a found prefix into a buffer of `size` bytes: writes prefix->size bytes, and verifies the
  * checksum unless the store's options say otherwise. For a part of a context, writes a payload of its first n_tokens,
  * made from the context's payload; verifying it reads whole tensors. If evp-load has removed the payload meanwhile,
@@ -203,12 +208,64 @@ struct evp_range {
     uint64_t reserved[4];      /* zero */
 };
 
-/* Reads a range into a buffer of `size` bytes, head after head without gaps. A checksum covers a whole tensor, so with
- * EVICPRESS_VERIFY the first range of a tensor reads all of it, later ranges only themselves. On Redis every range is
+/* Reads a range into a buffer of `size` bytes, head after head without gaps. A checksum covers a head (a whole tensor in
+ * payloads of releases before 0.3, and where heads keep different numbers of tokens), so with EVICPRESS_VERIFY the first
+ * range of a head reads all of it, later ranges only themselves. On Redis every range is
  * verified, and reads only itself. EVICPRESS_SMALL: the buffer is smaller than the range. After a failure the buffer's
  * content is undefined. */
 EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
                                   struct evp_error *error);
+
+/* ---- rows as an engine keeps them -----------------------------------------------------------------------------
+ *
+ *     struct evp_shape shape;
+ *     struct evp_rows rows = { .layer = 7, .side = EVICPRESS_KEYS, .first = 2, .n = 1, .type = EVICPRESS_F16 };
+ *
+ *     if (evp_payload_shape(payload, &shape, &error) || evp_fetch_rows(payload, &rows, buffer, size, &error))
+ *         complain(error.text);
+ *
+ * evp_fetch_rows() decodes whatever the config of the payload is: rows kept in full, the codes of `kivi`, chains with it.
+ * Rows have the order of the kept tokens. Keys carry the rotation of their positions, so the next token has position
+ * shape.n_tokens, however many rows there are.
+ */
+
+struct evp_shape {
+    int64_t n_layers, n_heads, head_dim; /* key-value heads */
+    int64_t n_tokens;                    /* of the found prefix */
+    int64_t n_rows;                      /* of every head of every layer; -1: they differ, see evp_kept() */
+    uint64_t reserved[8];
+};
+
+EVICPRESS_API int evp_payload_shape(struct evp_payload *payload, struct evp_shape *shape, struct evp_error *error);
+
+/* Writes the numbers of rows of a layer's heads, rows[0..n). EVICPRESS_SMALL: the layer has more than n heads. */
+EVICPRESS_API int evp_kept(struct evp_payload *payload, int64_t layer, int64_t *rows, size_t n,
+                           struct evp_error *error);
+
+enum evp_side { EVICPRESS_KEYS = 0, EVICPRESS_VALUES = 1 };
+
+/* Number formats: bfloat16; IEEE 754 binary16 and binary32; OCP FP8 E4M3, in which a number beyond 448 becomes 448.
+ * They round to nearest even. */
+enum evp_type { EVICPRESS_BF16 = 0, EVICPRESS_F16 = 1, EVICPRESS_F32 = 2, EVICPRESS_E4M3 = 3 };
+
+struct evp_rows {
+    int64_t layer;
+    int side;                  /* enum evp_side */
+    int type;                  /* enum evp_type */
+    int64_t first, n;          /* heads; n 0: all from `first` */
+    int64_t first_row, n_rows; /* rows of each head; n_rows 0: all from `first_row`, if the heads have equally many */
+    int verify;                /* enum evp_verify */
+    int pairs; /* 1: of rotated columns of keys, i and i + dims / 2 become 2i and 2i + 1 (llama.cpp's Llama models) */
+    /* Numbers from a head, row or column to the next; 0: dense, [heads][rows][head_dim]. */
+    int64_t head_stride, row_stride, column_stride;
+    uint64_t reserved[8]; /* zero */
+};
+
+/* Writes rows into a buffer of `size` bytes, aligned for its type. Verifying reads as evp_fetch_range(): whole heads,
+ * and only those asked for. EVICPRESS_SMALL: the buffer ends before the last row. After a failure the buffer's content
+ * is undefined. Numbers between the rows stay as they are. */
+EVICPRESS_API int evp_fetch_rows(struct evp_payload *payload, const struct evp_rows *rows, void *buffer, size_t size,
+                                 struct evp_error *error);
 
 /* ---- changing what is placed ----------------------------------------------------------------------------------
  *

@@ -53,3 +53,43 @@ int evp_find(struct evp_store *store, const int32_t *tokens, size_t n, struct ev
     snapshot_give_back(store, s);
     return stats_find(store->stats, n, prefix, found < 0 ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : found);
 }
+
+/* ---- all contexts --------------------------------------------------------------- */
+
+/* Is the record of a tier listed already: as a newer one of its context, or in a faster tier? */
+static bool is_listed(const struct snapshot *s, int tier, const struct index_record *r)
+{
+    const struct index *ix = &s->view[tier]->index;
+
+    if (index_is_part(&r->key) || index_seek(ix, &r->key) != r)
+        return true;
+    for (int t = 0; t < tier; t++) {
+        struct index_key key = r->key;
+        index_key_in(&key, s->name_space[t]);
+        if (s->name_space[t] >= 0 && index_seek(&s->view[t]->index, &key))
+            return true;
+    }
+    return false;
+}
+
+int evp_list(struct evp_store *store, struct evp_prefix *prefix, size_t n, struct evp_error *error)
+{
+    struct snapshot *s = snapshot_take(store);
+    int found = 0, code = 0;
+    struct err err;
+
+    for (int t = 0; t < s->header.tiers.n; t++) {
+        const struct index *ix = &s->view[t]->index;
+        struct index_key key = { .tail = { 0 } };
+        index_key_in(&key, s->name_space[t]);
+        const struct index_record *r = s->name_space[t] < 0 ? ix->record + ix->n : index_from(ix, &key);
+        for (; !code && r < ix->record + ix->n && memcmp(r->key.name_space, key.name_space, 2) == 0; r++) {
+            if (is_listed(s, t, r))
+                continue;
+            if ((size_t)found++ < n)
+                code = describe(s, &(struct index_hit){ t, *r }, &prefix[found - 1], &err);
+        }
+    }
+    snapshot_give_back(store, s);
+    return stats_count(store->stats, "", 0, code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : found);
+}

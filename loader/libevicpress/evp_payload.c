@@ -60,45 +60,99 @@ static int compare_sum(struct evp_payload *p, const struct st_tensor *t, uint64_
     return 0;
 }
 
-/* Reads a whole unit and compares it. to: where its bytes go, or NULL: nowhere. */
-static int read_unit(struct evp_payload *p, const struct st_tensor *t, uint64_t number, char *to, struct err *err)
-{
-    uint64_t n = t->bytes / p->unit[t - payload_of(p)->st.tensor].n, from = t->offset + number * n;
-    char hex[XXH3_HEX], *chunk = to ? NULL : malloc(CHUNK);
-    struct checksum *sum = checksum_new(err);
-    int code = sum && (to || chunk) ? 0 : err_nomem(err);
+/* Where bytes of a tensor go: to memory, or to a visitor by way of a chunk. */
+struct place {
+    char *to; // NULL: to the visitor
+    const struct visitor *visitor;
+    char *chunk;    // (n_chunk) NULL: not needed yet
+    size_t n_chunk; // bytes to read at a time
+    uint64_t first; // the byte of the tensor that goes to `to`
+    struct bytes_range used;
+};
 
-    for (uint64_t done = 0; !code && done < n; done += CHUNK) {
-        size_t now = n - done < CHUNK ? (size_t)(n - done) : CHUNK;
-        char *at = to ? to + done : chunk;
-        code = read_bytes(p, at, now, from + done, err);
-        checksum_add(sum, at, code ? 0 : now);
-    }
-    free(chunk);
-    checksum_end(sum, hex);
-    return code ? code : compare_sum(p, t, number, hex, err);
+static void deliver(const struct place *place, uint64_t at, const char *bytes, size_t n)
+{
+    if (place->to)
+        memcpy(place->to + (at - place->first), bytes, n);
+    else
+        place->visitor->visit(place->visitor->arg, at, bytes, n);
 }
 
-int payload_read(struct evp_payload *p, const struct st_tensor *t, struct bytes_range range, int verify, char *to,
-                 struct err *err)
+/* Reads bytes of a tensor, and delivers those within place->used. sum: gets all of them; NULL: none. */
+static int read_and_deliver(struct evp_payload *p, const struct extent *extent, struct place *place, struct checksum *sum,
+                            struct err *err)
 {
-    const struct units *u = &p->unit[t - payload_of(p)->st.tensor];
-    uint64_t n = t->bytes / u->n, end = range.first + range.n;
+    const struct bytes_range *r = &extent->range, *used = &place->used;
+    bool direct = place->to && used->n == r->n;
 
-    if (verify == EVICPRESS_TRUST || blob_verifies(&p->file.blob) || n == 0)
-        return read_bytes(p, to, (size_t)range.n, t->offset + range.first, err);
-    for (uint64_t at = range.first; at < end;) {
-        uint64_t number = at / n, first = number * n, next = first + n < end ? first + n : end;
-        bool all = at == first && next == first + n, known = p->whole[u->first + number];
-        int code = known && !all ? 0 : read_unit(p, t, number, all ? to : NULL, err);
-        if (!code && !all)
-            code = read_bytes(p, to, (size_t)(next - at), t->offset + at, err);
-        if (code)
-            return code;
-        to += next - at;
-        at = next;
+    if (!direct && !place->chunk && !(place->chunk = malloc(place->n_chunk)))
+        return err_nomem(err);
+    for (uint64_t at = r->first, end = r->first + r->n, n; at < end; at += n) {
+        n = end - at < place->n_chunk ? end - at : place->n_chunk;
+        char *bytes = direct ? place->to + (at - place->first) : place->chunk;
+        if (read_bytes(p, bytes, (size_t)n, extent->tensor->offset + at, err))
+            return err->code;
+        if (sum)
+            checksum_add(sum, bytes, (size_t)n);
+        uint64_t low = at > used->first ? at : used->first, top = used->first + used->n;
+        top = at + n < top ? at + n : top;
+        if (!direct && low < top)
+            deliver(place, low, bytes + (low - at), (size_t)(top - low));
     }
     return 0;
+}
+
+/* The same for a unit, which is compared with its checksum. */
+static int read_unit(struct evp_payload *p, const struct extent *unit, struct place *place, struct err *err)
+{
+    struct checksum *sum = checksum_new(err);
+    char hex[XXH3_HEX];
+
+    if (!sum)
+        return err->code;
+    int code = read_and_deliver(p, unit, place, sum, err);
+    checksum_end(sum, hex);
+    return code ? code : compare_sum(p, unit->tensor, unit->range.first / unit->range.n, hex, err);
+}
+
+/* Reads unit by unit: one that has not passed its checksum yet whole. */
+static int read_units(struct evp_payload *p, const struct extent *extent, struct place *place, struct err *err)
+{
+    const struct st_tensor *t = extent->tensor;
+    const struct units *u = &p->unit[t - payload_of(p)->st.tensor];
+    bool compared = extent->verify == EVICPRESS_VERIFY && !blob_verifies(&p->file.blob);
+    uint64_t n = t->bytes / u->n, end = extent->range.first + extent->range.n;
+    int code = 0;
+
+    for (uint64_t at = extent->range.first, next; at < end && !code; at = next) {
+        next = (at / n + 1) * n < end ? (at / n + 1) * n : end;
+        const struct extent part = { t, { at, next - at }, extent->verify };
+        const struct extent unit = { t, { at / n * n, n }, extent->verify };
+        place->used = part.range;
+        if (compared && (part.range.n == n || !p->whole[u->first + at / n]))
+            code = read_unit(p, &unit, place, err);
+        else
+            code = read_and_deliver(p, &part, place, NULL, err);
+    }
+    return code;
+}
+
+int payload_read(struct evp_payload *p, const struct extent *extent, char *to, struct err *err)
+{
+    struct place place = { .to = to, .n_chunk = CHUNK, .first = extent->range.first };
+    int code = read_units(p, extent, &place, err);
+
+    free(place.chunk);
+    return code;
+}
+
+int payload_visit(struct evp_payload *p, const struct extent *extent, const struct visitor *to, struct err *err)
+{
+    struct place place = { .visitor = to, .n_chunk = to->row < CHUNK ? CHUNK - CHUNK % to->row : to->row };
+    int code = read_units(p, extent, &place, err);
+
+    free(place.chunk);
+    return code;
 }
 
 /* ---- opening ------------------------------------------------------------------- */
@@ -151,11 +205,19 @@ static int find_units(struct evp_payload *p, struct err *err)
     p->unit = calloc((size_t)st->n + 1, sizeof(*p->unit));
     if (!p->unit)
         return err_nomem(err);
+    for (const struct json *sum = json_first(p->sums); sum; sum = json_next(sum)) {
+        const struct st_tensor *t = safetensors_find(st, json_name(sum));
+        if (t && !p->unit[t - st->tensor].tensor)
+            p->unit[t - st->tensor].tensor = json_text(sum);
+    }
+    for (const struct json *sum = json_first(p->head_sums); sum; sum = json_next(sum)) {
+        const struct st_tensor *t = safetensors_find(st, json_name(sum));
+        if (t)
+            p->unit[t - st->tensor].heads = payload_head_sum(sum, t);
+    }
     for (int i = 0; i < st->n; i++) {
-        const struct st_tensor *t = &st->tensor[i];
-        p->unit[i] = (struct units){ payload_head_sum(p->head_sums, t), payload_sum(p->sums, t->name), 1, n };
-        if (p->unit[i].heads)
-            p->unit[i].n = (uint64_t)t->dim[0];
+        p->unit[i].n = p->unit[i].heads ? (uint64_t)st->tensor[i].dim[0] : 1;
+        p->unit[i].first = n;
         n += p->unit[i].n;
     }
     p->whole = calloc(n + 1, sizeof(*p->whole));
@@ -234,7 +296,7 @@ void evp_payload_close(struct evp_payload *p)
 
 static void locate(const struct evp_payload *p, const struct st_tensor *t, struct evp_location *l)
 {
-    const char *sum = payload_sum(p->sums, t->name);
+    const char *sum = p->unit[t - payload_of(p)->st.tensor].tensor;
 
     *l = (struct evp_location){ .fd = p->file.blob.fd, .n_dims = t->n_dims, .offset = t->offset, .size = t->bytes };
     memcpy(l->dim, t->dim, (size_t)t->n_dims * sizeof(*t->dim));
@@ -322,12 +384,14 @@ static int range_slices(const struct st_tensor *t, const struct evp_range *range
     return 0;
 }
 
-static int fetch_slices(struct evp_payload *p, const struct st_tensor *t, const struct slices *slices, int verify,
-                        char *to, struct err *err)
+/* first: the first slice. */
+static int fetch_slices(struct evp_payload *p, const struct extent *first, const struct slices *slices, char *to,
+                        struct err *err)
 {
-    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes) {
-        const struct bytes_range at = { slices->first + i * slices->stride, slices->bytes };
-        if (payload_read(p, t, at, verify, to, err))
+    struct extent extent = *first;
+
+    for (uint64_t i = 0; i < slices->n; i++, to += slices->bytes, extent.range.first += slices->stride) {
+        if (payload_read(p, &extent, to, err))
             return err->code;
     }
     return 0;
@@ -349,7 +413,8 @@ static int fetch_range(struct evp_payload *payload, const struct evp_range *rang
         return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
     if (size < slices.n * slices.bytes)
         return evp_error_set(error, EVICPRESS_SMALL, "the buffer is smaller than the range");
-    int code = fetch_slices(payload, t, &slices, range->verify, buffer, &err);
+    const struct extent first = { t, { slices.first, slices.bytes }, range->verify };
+    int code = fetch_slices(payload, &first, &slices, buffer, &err);
     return code ? evp_error_from(error, &err, EVICPRESS_DAMAGED) : EVICPRESS_OK;
 }
 

@@ -34,9 +34,23 @@ struct bytes_range {
     uint64_t first, n;
 };
 
-/* Reads bytes of a tensor. verify: enum evp_verify; what a checksum covers is compared before this succeeds, unless it
- * was compared before. */
-int payload_read(struct evp_payload *p, const struct st_tensor *t, struct bytes_range range, int verify, char *to,
-                 struct err *err);
+/* Bytes of a tensor to read. verify: enum evp_verify; with EVICPRESS_VERIFY what their checksums cover is read too, and
+ * compared, unless it was before. */
+struct extent {
+    const struct st_tensor *tensor;
+    struct bytes_range range;
+    int verify;
+};
+
+int payload_read(struct evp_payload *p, const struct extent *extent, char *to, struct err *err);
+
+/* The same for bytes that go elsewhere: calls visit(arg, at, bytes, n), at counted from the tensor's first byte, in
+ * order, with a multiple of `row` bytes each time. Bytes are visited before they are compared. */
+struct visitor {
+    void (*visit)(void *arg, uint64_t at, const char *bytes, size_t n);
+    void *arg;
+    size_t row; // range and checksums begin and end at multiples of it
+};
+int payload_visit(struct evp_payload *p, const struct extent *extent, const struct visitor *to, struct err *err);
 
 #endif

@@ -18,7 +18,7 @@ import os
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 __version__ = "0.3.0"
-__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Tensor", "Tier", "Stats", "Plan", "Operation",
+__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Shape", "Tensor", "Tier", "Stats", "Plan", "Operation",
            "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
 
 _MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
@@ -85,6 +85,17 @@ class _Range(Structure):
                 ("verify", c_int), ("reserved", c_uint64 * 4)]
 
 
+class _Shape(Structure):
+    _fields_ = [("n_layers", c_int64), ("n_heads", c_int64), ("head_dim", c_int64), ("n_tokens", c_int64),
+                ("n_rows", c_int64), ("reserved", c_uint64 * 8)]
+
+
+class _Rows(Structure):
+    _fields_ = [("layer", c_int64), ("side", c_int), ("type", c_int), ("first", c_int64), ("n", c_int64),
+                ("first_row", c_int64), ("n_rows", c_int64), ("verify", c_int), ("pairs", c_int),
+                ("head_stride", c_int64), ("row_stride", c_int64), ("column_stride", c_int64), ("reserved", c_uint64 * 8)]
+
+
 class _Put(Structure):
     _fields_ = [("id", c_char_p), ("tier", c_char_p), ("payload", c_void_p), ("size", c_size_t), ("chunks", c_uint64),
                 ("reserved", c_uint64 * 7)]
@@ -142,6 +153,10 @@ _ARGUMENTS = {
     "evp_locate": [c_void_p, c_char_p, POINTER(_Location)],
     "evp_locate_at": [c_void_p, c_size_t, POINTER(_Location)],
     "evp_fetch_range": [c_void_p, POINTER(_Range), c_void_p, c_size_t],
+    "evp_list": [c_void_p, POINTER(_Prefix), c_size_t],
+    "evp_payload_shape": [c_void_p, POINTER(_Shape)],
+    "evp_kept": [c_void_p, c_int64, POINTER(c_int64), c_size_t],
+    "evp_fetch_rows": [c_void_p, POINTER(_Rows), c_void_p, c_size_t],
     "evp_put": [c_void_p, POINTER(_Put)],
     "evp_move": [c_void_p, c_char_p, c_char_p],
     "evp_remove": [c_void_p, c_char_p],
@@ -327,6 +342,15 @@ class Store(_Handle):
             hit = _call("evp_find", self._open(), at.address, at.size // 4, byref(raw))
         return Prefix(raw) if hit else None
 
+    def list(self):
+        """All placed contexts of the store's namespace, each once, in its fastest tier: a list of Prefix. The tensor
+        "tokens" of a payload has a context's ids."""
+        n, have = _call("evp_list", self._open(), None, 0), -1
+        while n > have:  # more may have been placed since
+            have, raw = n, (_Prefix * n)()
+            n = _call("evp_list", self._open(), raw, have)
+        return [Prefix(_Prefix.from_buffer_copy(r)) for r in raw[:n]]
+
     def fetch(self, prefix, into=None):
         """Reads the payload of a prefix, a safetensors file, into the writable buffer `into`, or a new one. Returns a
         memoryview of the bytes."""
@@ -410,6 +434,19 @@ def _descriptor(raw):
     return raw.fd
 
 
+class Shape:
+    """What a payload holds: n_layers, n_heads (key-value heads), head_dim, n_tokens (the position of the next token),
+    n_rows (rows of every head of every layer; None: they differ)."""
+
+    def __init__(self, raw):
+        self.n_layers, self.n_heads, self.head_dim, self.n_tokens = raw.n_layers, raw.n_heads, raw.head_dim, raw.n_tokens
+        self.n_rows = None if raw.n_rows < 0 else raw.n_rows
+
+
+_TYPES = {"bf16": 0, "f16": 1, "f32": 2, "e4m3": 3}
+_SIDES = {"k": 0, "v": 1}
+
+
 class Payload(_Handle):
     """An open payload; made by Store.payload(). Iterating gives its tensors in the file's order. For a part of a
     context it is the file of the whole context; fetch() reads only the part's rows."""
@@ -459,6 +496,37 @@ class Payload(_Handle):
         with _Bytes(into, _WRITABLE) as at:
             _call("evp_fetch_range", self._open(), byref(raw), at.address, at.size)
         return memoryview(into).cast("B")[:size]
+
+    @property
+    def shape(self):
+        raw = _Shape()
+        _call("evp_payload_shape", self._open(), byref(raw))
+        return Shape(raw)
+
+    def kept(self, layer):
+        """How many rows each head of a layer has."""
+        raw = (c_int64 * self.shape.n_heads)()
+        _call("evp_kept", self._open(), layer, raw, len(raw))
+        return list(raw)
+
+    def rows(self, layer, side, into, heads=None, rows=None, type="bf16", strides=None, pairs=False, verify=True):
+        """Writes the keys ("k") or values ("v") of a layer, decoded whatever the config, into a writable buffer or an
+        (address, size in bytes), as "bf16", "f16", "f32" or "e4m3": of `heads` and `rows`, each (first, end). strides:
+        numbers from a head, a row, a column to the next; by default [heads, rows, head_dim] without gaps. pairs: rotated
+        columns of keys in pairs, as llama.cpp has them in Llama models."""
+        if isinstance(into, tuple):
+            return self._rows(layer, side, into, heads, rows, type, strides, pairs, verify)
+        with _Bytes(into, _WRITABLE) as at:
+            return self._rows(layer, side, (at.address, at.size), heads, rows, type, strides, pairs, verify)
+
+    def _rows(self, layer, side, into, heads, rows, type, strides, pairs, verify):
+        first, end = heads or (0, 0)
+        first_row, end_row = rows or (0, 0)
+        if heads and end <= first or rows and end_row <= first_row:
+            raise ValueError("heads and rows are (first, end), and not empty")
+        raw = _Rows(layer, _SIDES[side], _TYPES[type], first, end - first, first_row, end_row - first_row,
+                    0 if verify else 1, 1 if pairs else 0, *(strides or (0, 0, 0)))
+        _call("evp_fetch_rows", self._open(), byref(raw), *into)
 
     def map(self, name=None):
         """A read-only memoryview of a tensor, or of the whole file, mapped from the page cache: bytes are read on

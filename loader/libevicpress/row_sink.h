@@ -1,0 +1,39 @@
+/* row_sink.h - rows of keys or values in a caller's buffer, and the decoding of kivi's codes. Arithmetic only. */
+#ifndef EVP_ROW_SINK_H
+#define EVP_ROW_SINK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { ROW_COLUMNS = 1 << 10 }; // the most columns of a row
+
+/* The rows of one head in the buffer. */
+struct row_sink {
+    char *to;                          // row 0
+    int type;                          // enum evp_type
+    int64_t row_stride, column_stride; // in numbers
+    int columns;                       // at most ROW_COLUMNS
+    const uint16_t *source;            // (columns) which of the row's columns each one gets; NULL: its own
+};
+
+size_t row_type_bytes(int type); // of enum evp_type; 0: no such type
+
+/* Writes n rows (n, columns) from row `first` on. x may be unaligned. */
+void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const void *x);
+
+/* Codes of a head: quantised keys have one line of codes, scales and zeros for each column, values one for each row. */
+struct row_codes {
+    int bits, group;
+    int64_t n_rows;
+    const uint32_t *codes; // (columns, n_rows * bits / 32), or (n_rows, columns * bits / 32)
+    const uint16_t *scales, *zeros;
+};
+
+/* Decodes [skip, skip + n) of the rows and writes them from row `first` of the sink on: code * scale + zero, in f32. */
+struct row_span {
+    int64_t skip, n, first;
+};
+void row_sink_keys(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span);
+void row_sink_values(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span);
+
+#endif
