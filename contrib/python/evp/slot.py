@@ -84,8 +84,8 @@ class Template:
     def _tokens(self, at, n_words):
         first = at.get(f"{min(n_words, 3)}i")
         self.marked = first[:1] == (MARK,)
-        self.n_tokens = first[2] if self.marked and n_words > 3 else n_words
-        if self.marked and (first[1] != FORM or n_words != self.n_tokens + 4):
+        self.n_tokens = n_words - 4 if self.marked else n_words
+        if self.marked and first[1:] != (FORM, self.n_tokens):
             at.refuse("its tokens have a form that is not known, or media among them")
         at.skip(4 * (n_words - len(first)))
 
@@ -188,13 +188,16 @@ def write(path, payload, tokens, template, pairs, sync=True):
     the machine. What a slot cannot hold is Refused."""
     _check(payload, template)
     t, n, n_tokens = template, payload.shape.n_rows, payload.shape.n_tokens
+    ids = array.array("i", tokens[:n_tokens])
+    if len(ids) < n_tokens:
+        raise Refused(f"{len(ids)} tokens were given, the payload has {n_tokens}")
     rows = _Rows(payload, template, pairs)
     part = f"{path}.part"
     try:
         with open(part, "wb") as file:
-            ids = array.array("i", tokens)[:n_tokens].tobytes()
             mark, end = (struct.pack("<iII", MARK, FORM, n_tokens), bytes(4)) if t.marked else (b"", b"")
-            file.write(struct.pack("<III", MAGIC, t.version, n_tokens + (4 if t.marked else 0)) + mark + ids + end)
+            file.write(struct.pack("<III", MAGIC, t.version, n_tokens + (4 if t.marked else 0)) + mark)
+            file.write(ids.tobytes() + end)
             file.write(struct.pack("<II", t.n_streams, n) + _cells(n, n_tokens))
             file.write(struct.pack("<II", t.transposed, len(t.k)))
             file.write(struct.pack("<II", t.rot_k, t.rot_v) if t.version > 3 else b"")
