@@ -104,7 +104,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                     s.aborted.set()
             except BlockingIOError:
                 pass
-        n = len(held) if tokens[:len(held)] == held else 0
+        n = evp.llama._shared(held, tokens)
         slot["is_processing"] = False
         self.say(200, {"content": "", "timings": {"cache_n": n}}, body.get("stream", False))
 
@@ -211,8 +211,8 @@ def faults():
     for file in files:
         shutil.copy(file.replace("/", "-"), file)
         with open(file, "r+b") as f:
-            f.seek(os.path.getsize(file) - 40)
-            f.write(b"rotten rotten rotten rotten rotten")
+            f.seek(os.path.getsize(file) // 2)
+            f.write(bytes(range(256)) * 4)
     goes_on("payload damaged")
     for file in files:
         os.rename(file.replace("/", "-"), file)
