@@ -216,7 +216,10 @@ def same_bytes(model, folder, work):
                 with open(path, "rb") as a, open(out, "rb") as b:
                     check(f"{what}: the slot written again is the same", a.read() == b.read())
             evp.slot.write(out, rows, rows.tokens, template, False, sync=False)
-            check(f"{what}: layer 0 from f32 rows is the server's own", layer_0(out) == layer_0(path))
+            ours, own = (np.frombuffer(b"".join(layer_0(p)), np.int8).astype(int) for p in (out, path))
+            apart = np.abs(ours - own)  # sums of a rotation have another order: a code may be rounded to its neighbour
+            check(f"{what}: layer 0 from f32 rows is the server's own, but {(apart > 0).sum()} of {len(own)} bytes",
+                  apart.max() <= (kind == "q8_0") and (apart > 0).mean() <= 1e-4)
 
 
 def placed_copy(folder, work, name="none"):
@@ -238,7 +241,7 @@ def faults(model, folder, work):
     other, U = prompt[second["id"]], len(given["contexts"][second["context"]])
     manifest, files = placed_copy(folder, work)
     name = model_name(manifest)
-    with Server(model, work, "f16") as server, Proxy(server, manifest, name) as proxy:
+    with Server(model, work, "f16", "--cache-ram", "0") as server, Proxy(server, manifest, name) as proxy:
         _, own = ask(server.port, "/completion", {"prompt": ids, "n_predict": NEW, "temperature": 0, "return_tokens": True,
                                                   "id_slot": 3, "cache_prompt": False})
         answer, cached = proxy.ask(ids)
@@ -314,6 +317,14 @@ def faults(model, folder, work):
                 refused += 1
         os.unlink(template)
         check("50 templates that were cut are refused", refused == 50)
+    with Server(model, work, "f16", "--cache-ram", "0", "-np", "1") as server, \
+            Proxy(server, os.path.join(folder, "snapkv_drop_0_5.jsonl"), name) as proxy:
+        part = {"prompt": ids[:T // 2] + other[U:], "n_predict": NEW, "temperature": 0, "return_tokens": True}
+        _, own_part = ask(server.port, "/completion", dict(part, cache_prompt=False))
+        check("dropped tokens: a hit", proxy.ask(ids)[1] == T)
+        _, got = ask(proxy.port, "/completion", part)
+        check("a prompt that shares half of the context is computed whole",
+              got["timings"]["cache_n"] == 0 and got["tokens"] == own_part["tokens"])
     full = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
     with Server(model, work, "f16") as server, Proxy(server, manifest, name, preexec_fn=full) as proxy:
         got, cached = proxy.ask(ids)
