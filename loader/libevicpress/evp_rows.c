@@ -1,5 +1,6 @@
 /* evp_rows.c - rows of an open payload, decoded, in the caller's layout. What a layer holds follows from its tensors'
  * shapes, and, for kivi, from the config; shapes that do not fit together are refused. */
+#include "base/buf.h"
 #include "base/json.h"
 #include "formats/kivi_codes.h"
 #include "loader/libevicpress/evp_payload.h"
@@ -133,8 +134,9 @@ struct job {
     const struct layer *layer;
     const struct evp_rows *rows; // of one head
     struct row_sink sink;
-    uint64_t begin; // the byte of the tensor with the first of the rows kept in full
-    int64_t row;    // its row in the sink
+    uint64_t begin;     // the byte of the tensor with the first of the rows kept in full
+    int64_t row;        // its row in the sink
+    struct buf part[4]; // codes of one head, by enum kind
 };
 
 static int wrong_layer(const struct job *j, struct err *err)
@@ -178,16 +180,16 @@ struct lines {
     int64_t n_lines, bytes, first, n;
 };
 
-/* Reads lines into new memory, without gaps. */
-static int read_lines(const struct job *j, enum kind kind, const struct lines *lines, void **to, struct err *err)
+/* Reads lines without gaps. */
+static int read_lines(struct job *j, enum kind kind, const struct lines *lines, struct err *err)
 {
+    struct buf *to = &j->part[kind];
     struct lines l = *lines;
     struct head_bytes head;
 
     if (find_head(j->p, j->layer, j->rows, kind, &head) || (int64_t)head.n != l.n_lines * l.bytes)
         return wrong_layer(j, err);
-    *to = malloc((size_t)(l.n_lines * l.n) + 1);
-    if (!*to)
+    if (!buf_reserve(to, (size_t)(l.n_lines * l.n)))
         return err_nomem(err);
     if (l.n == l.bytes) { /* whole lines are adjacent */
         l.n = l.bytes = l.n_lines * l.bytes;
@@ -197,28 +199,27 @@ static int read_lines(const struct job *j, enum kind kind, const struct lines *l
         const struct extent at = { head.tensor,
                                    { head.first + (uint64_t)(i * l.bytes + l.first), (uint64_t)l.n },
                                    j->rows->verify };
-        if (payload_read(j->p, &at, (char *)*to + i * l.n, err))
+        if (payload_read(j->p, &at, to->at + i * l.n, err))
             return err->code;
     }
     return 0;
 }
 
 /* Keys: [from, from + n) of the quantised tokens, whole groups; a line for each column. */
-static int read_keys(const struct job *j, int64_t from, int64_t n, void *part[4], struct err *err)
+static int read_keys(struct job *j, int64_t from, int64_t n, struct err *err)
 {
     const struct kivi_codes *kivi = &j->layer->kivi;
     int64_t q = n_codes(j->layer, EVICPRESS_KEYS, j->rows->first), K = j->layer->columns;
     const struct lines codes = { K, q * kivi->bits / 8, from * kivi->bits / 8, n * kivi->bits / 8 };
     const struct lines groups = { K, q / kivi->group * 2, from / kivi->group * 2, n / kivi->group * 2 };
 
-    if (read_lines(j, CODES, &codes, &part[CODES], err) || read_lines(j, SCALES, &groups, &part[SCALES], err) ||
-        read_lines(j, ZEROS, &groups, &part[ZEROS], err))
+    if (read_lines(j, CODES, &codes, err) || read_lines(j, SCALES, &groups, err) || read_lines(j, ZEROS, &groups, err))
         return err->code;
     return 0;
 }
 
 /* Values: the same; one line. */
-static int read_values(const struct job *j, int64_t from, int64_t n, void *part[4], struct err *err)
+static int read_values(struct job *j, int64_t from, int64_t n, struct err *err)
 {
     const struct kivi_codes *kivi = &j->layer->kivi;
     int64_t q = n_codes(j->layer, EVICPRESS_VALUES, j->rows->first), K = j->layer->columns;
@@ -226,31 +227,32 @@ static int read_values(const struct job *j, int64_t from, int64_t n, void *part[
     const struct lines codes = { 1, q * code, from * code, n * code };
     const struct lines groups = { 1, q * group, from * group, n * group };
 
-    if (read_lines(j, CODES, &codes, &part[CODES], err) || read_lines(j, SCALES, &groups, &part[SCALES], err) ||
-        read_lines(j, ZEROS, &groups, &part[ZEROS], err))
+    if (read_lines(j, CODES, &codes, err) || read_lines(j, SCALES, &groups, err) || read_lines(j, ZEROS, &groups, err))
         return err->code;
     return 0;
 }
 
 /* Decodes rows [first, end) of the head. */
-static int read_codes(const struct job *j, int64_t first, int64_t end, struct err *err)
+static int read_codes(struct job *j, int64_t first, int64_t end, struct err *err)
 {
     bool keys = j->rows->side == EVICPRESS_KEYS;
     int64_t group = j->layer->kivi.group, from = keys ? first / group * group : first;
     int64_t to = keys ? (end + group - 1) / group * group : end;
-    void *part[4] = { NULL };
+    const struct buf *part = j->part;
 
-    int code = (keys ? read_keys : read_values)(j, from, to - from, part, err);
-    if (!code) {
-        const struct row_codes codes = { j->layer->kivi.bits, (int)group,   to - from,
-                                         part[CODES],         part[SCALES], part[ZEROS] };
-        const struct row_span span = { first - from, end - first, first - j->rows->first_row };
-        (keys ? row_sink_keys : row_sink_values)(&j->sink, &codes, &span);
-    }
-    free(part[CODES]);
-    free(part[SCALES]);
-    free(part[ZEROS]);
-    return code;
+    if ((keys ? read_keys : read_values)(j, from, to - from, err))
+        return err->code;
+    const struct row_codes codes = {
+        .bits = j->layer->kivi.bits,
+        .group = (int)group,
+        .n_rows = to - from,
+        .codes = (const void *)part[CODES].at,
+        .scales = (const void *)part[SCALES].at,
+        .zeros = (const void *)part[ZEROS].at,
+    };
+    const struct row_span span = { first - from, end - first, first - j->rows->first_row };
+    (keys ? row_sink_keys : row_sink_values)(&j->sink, &codes, &span);
+    return 0;
 }
 
 static int read_head(struct job *j, struct err *err)
@@ -370,6 +372,8 @@ static int fetch_rows(struct evp_payload *p, const struct evp_rows *asked, void 
         code = read_head(&job, &err);
         job.sink.to += (size_t)r.head_stride * bytes;
     }
+    for (int i = 0; i < 4; i++)
+        buf_release(&job.part[i]);
     return code ? evp_error_from(error, &err, code == ERR_USAGE ? EVICPRESS_ARGUMENT : EVICPRESS_DAMAGED)
                 : EVICPRESS_OK;
 }

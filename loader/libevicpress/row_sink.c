@@ -17,9 +17,16 @@ size_t row_type_bytes(int type)
     return type >= 0 && type < (int)(sizeof(bytes) / sizeof(*bytes)) ? bytes[type] : 0;
 }
 
+/* gcc also makes a version for AVX2, which the dynamic loader chooses. Sanitizers' own calls come before it does. */
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define WIDE
+#endif
+
 /* ---- writing ------------------------------------------------------------------- */
 
-static void narrow(void *to, int type, const float *x, int n)
+WIDE static void narrow(void *to, int type, const float *x, int n)
 {
     if (type == EVICPRESS_BF16)
         for (int i = 0; i < n; i++)
@@ -57,7 +64,7 @@ static void put_row(const struct row_sink *sink, int64_t row, const float *x)
         scatter(to, sink->column_stride, (const char *)narrowed, size, sink->columns);
 }
 
-void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const void *x)
+WIDE void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const void *x)
 {
     size_t columns = (size_t)sink->columns, bytes = columns * sizeof(uint16_t);
     bool copy = sink->type == EVICPRESS_BF16 && sink->column_stride == 1 && !sink->source;
@@ -79,45 +86,75 @@ void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const 
 
 /* ---- decoding ------------------------------------------------------------------ */
 
-void row_sink_keys(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span)
-{
-    int K = sink->columns, per_word = 32 / c->bits;
-    int64_t words = c->n_rows / per_word, groups = c->n_rows / c->group, group = -1;
-    float x[ROW_COLUMNS], scale[ROW_COLUMNS], zero[ROW_COLUMNS];
-    uint32_t word[ROW_COLUMNS], mask = (1u << c->bits) - 1;
+enum { BLOCK = 16 }; // words of a column to read at a time: a cache line
 
-    for (int64_t row = span->skip; row < span->skip + span->n; row++) {
-        if (row / c->group != group) {
-            group = row / c->group;
-            for (int k = 0; k < K; k++) {
-                scale[k] = f16_to_f32(c->scales[k * groups + group]);
-                zero[k] = f16_to_f32(c->zeros[k * groups + group]);
-            }
-        }
-        if (row == span->skip || row % per_word == 0)
-            for (int k = 0; k < K; k++)
-                word[k] = c->codes[k * words + row / per_word];
-        int shift = (int)(row % per_word) * c->bits;
-        for (int k = 0; k < K; k++)
-            x[k] = (float)(int32_t)(word[k] >> shift & mask) * scale[k] + zero[k];
-        put_row(sink, span->first + row - span->skip, x);
+/* Words [first, first + n) of all columns, word by word. */
+static void turn_words(uint32_t *word, const struct row_codes *c, int64_t first, int n, int columns)
+{
+    int64_t words = c->n_rows * c->bits / 32;
+
+    for (int k = 0; k < columns; k++)
+        for (int w = 0; w < n; w++)
+            word[w * columns + k] = c->codes[k * words + first + w];
+}
+
+static void read_scales(float *scale, float *zero, const struct row_codes *c, int64_t group, int columns)
+{
+    int64_t groups = c->n_rows / c->group;
+
+    for (int k = 0; k < columns; k++) {
+        scale[k] = f16_to_f32(c->scales[k * groups + group]);
+        zero[k] = f16_to_f32(c->zeros[k * groups + group]);
     }
 }
 
-void row_sink_values(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span)
+WIDE void row_sink_keys(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span)
 {
-    int K = sink->columns, per_word = 32 / c->bits, words = c->group / per_word, groups = K / c->group;
+    int K = sink->columns, per_word = 32 / c->bits;
+    int64_t words = c->n_rows / per_word;
+    float x[ROW_COLUMNS], scale[ROW_COLUMNS], zero[ROW_COLUMNS];
+    uint32_t word[BLOCK * ROW_COLUMNS], mask = (1u << c->bits) - 1;
+
+    for (int64_t first = 0; first < words; first += BLOCK) {
+        int n = words - first < BLOCK ? (int)(words - first) : BLOCK;
+        turn_words(word, c, first, n, K);
+        for (int64_t row = first * per_word; row < (first + n) * per_word; row++) {
+            const uint32_t *from = word + (row / per_word - first) * K;
+            int shift = (int)(row % per_word) * c->bits;
+            if (row % c->group == 0)
+                read_scales(scale, zero, c, row / c->group, K);
+            if (row < span->skip || row >= span->skip + span->n)
+                continue;
+            for (int k = 0; k < K; k++)
+                x[k] = (float)(int32_t)(from[k] >> shift & mask) * scale[k] + zero[k];
+            put_row(sink, span->first + row - span->skip, x);
+        }
+    }
+}
+
+/* n words of one group. `bits` is a constant where this is called, so that the inner loop is one vector. */
+static inline __attribute__((always_inline)) void decode_words(float *x, const uint32_t *word, int n, int bits,
+                                                               const float scale_zero[2])
+{
+    for (int w = 0; w < n; w++, x += 32 / bits)
+        for (int i = 0; i < 32 / bits; i++)
+            x[i] = (float)(int32_t)(word[w] >> i * bits & ((1u << bits) - 1)) * scale_zero[0] + scale_zero[1];
+}
+
+WIDE void row_sink_values(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span)
+{
+    int K = sink->columns, words = c->group * c->bits / 32, groups = K / c->group;
     float x[ROW_COLUMNS];
-    uint32_t mask = (1u << c->bits) - 1;
 
     for (int64_t row = span->skip; row < span->skip + span->n; row++) {
-        const uint32_t *word = c->codes + row * (K / per_word);
         for (int g = 0; g < groups; g++) {
-            float scale = f16_to_f32(c->scales[row * groups + g]), zero = f16_to_f32(c->zeros[row * groups + g]);
-            float *to = x + g * c->group;
-            for (int w = 0; w < words; w++, word++)
-                for (int i = 0; i < per_word; i++)
-                    *to++ = (float)(int32_t)(*word >> i * c->bits & mask) * scale + zero;
+            const uint32_t *word = c->codes + (row * groups + g) * words;
+            const float scale_zero[] = { f16_to_f32(c->scales[row * groups + g]),
+                                         f16_to_f32(c->zeros[row * groups + g]) };
+            if (c->bits == 4)
+                decode_words(x + g * c->group, word, words, 4, scale_zero);
+            else
+                decode_words(x + g * c->group, word, words, 2, scale_zero);
         }
         put_row(sink, span->first + row - span->skip, x);
     }

@@ -6,10 +6,11 @@
  *     tier NAME KIND URI[,STATE] CAPACITY|-
  *     variants CONFIG CONFIG|- CONFIG|- CONFIG|-
  *     ids FILE - - -
+ *     model NAME LAYERS HEADS -
  *     context ID N_TOKENS CONFIG TIER|recompute
  *
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
- * there are left alone, as evp-pack does. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
+ * there are left alone, as evp-pack does. After a line `model` they are of LAYERS and HEADS, and say so and the name. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
  * the same first letter are prefixes of each other; after a line `ids` they come from FILE, and so do the bytes: then
  * contexts of one length have the same payload. With FILE `own` the first token is made from the whole id. `none`
  * counts 256 bytes a token.
@@ -17,6 +18,7 @@
 #include "base/rng.h"
 #include "formats/manifest.h"
 #include "methods/packed_payload.h"
+#include "methods/payload_cache.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -25,7 +27,9 @@
 #include <string.h>
 
 static const char model_digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-static const struct kv_shape shape = { .n_layers = 1, .n_kv_heads = 1, .head_dim = 64 };
+static struct kv_shape shape = { .n_layers = 1, .n_heads = 1, .n_kv_heads = 1, .head_dim = 64, .dtype = DTYPE_F32 };
+static const char *model_name; // NULL: payloads do not say
+enum { LAYERS_MAX = 8, HEADS_MAX = 16 };
 
 static void must(int code, const struct err *err)
 {
@@ -69,44 +73,60 @@ static void digest_context(const char *id, int n, char hex[DIGEST_HEX])
     free(ids);
 }
 
-/* The tokens and the tensors of the one layer, with their bytes; positions are 0, 1, 2 ... */
+/* The tokens and the tensors of all layers, with their bytes; positions are 0, 1, 2 ... */
 static int fill_tensors(const struct config *config, int n_tokens, const char *id, struct st_tensor *tensor,
                         void **bytes)
 {
-    static char name[LAYOUT_MAX][TENSOR_NAME];
+    static char name[LAYERS_MAX * LAYOUT_MAX][TENSOR_NAME];
     struct packed_part part[LAYOUT_MAX];
-    const int n_kept = config_n_keep(config, &shape, n_tokens, 0), lengths[] = { n_kept }; // of the one head
+    const int n_kept = config_n_keep(config, &shape, n_tokens, 0);
+    int lengths[HEADS_MAX];
+
+    for (int h = 0; h < shape.n_kv_heads; h++)
+        lengths[h] = n_kept;
     int n = packed_payload_layout(config, &shape, n_tokens, &(struct layer_lengths){ 0, lengths }, part);
     struct rng rng = rng_named(7, ids_are_given() ? ids_file : id);
 
     tensor[0] = payload_tokens(n_tokens);
     tensor[0].bytes = (uint64_t)n_tokens * sizeof(int32_t);
     bytes[0] = make_ids(id, n_tokens);
-    for (int i = 1; i <= n; i++) {
-        tensor[i] = packed_payload_tensor(0, &part[i - 1], name[i - 1]);
-        tensor[i].bytes = packed_part_bytes(&part[i - 1]);
+    for (int i = 1; i <= n * shape.n_layers; i++) {
+        const struct packed_part *p = &part[(i - 1) % n];
+        tensor[i] = packed_payload_tensor((i - 1) / n, p, name[i - 1]);
+        tensor[i].bytes = packed_part_bytes(p);
         bytes[i] = malloc(tensor[i].bytes);
         for (size_t k = 0; k < tensor[i].bytes; k++)
             ((char *)bytes[i])[k] = (char)rng_next(&rng);
-        for (int k = 0; strcmp(part[i - 1].name, "positions") == 0 && k < n_kept; k++)
-            memcpy((char *)bytes[i] + 4 * k, &k, 4);
-        if (strcmp(part[i - 1].name, "lengths") == 0)
-            memcpy(bytes[i], lengths, sizeof(lengths));
+        for (int k = 0; strcmp(p->name, "positions") == 0 && k < n_kept * shape.n_kv_heads; k++)
+            memcpy((char *)bytes[i] + 4 * k, &(int){ k % n_kept }, 4);
+        if (strcmp(p->name, "lengths") == 0)
+            memcpy(bytes[i], lengths, (size_t)shape.n_kv_heads * sizeof(*lengths));
     }
-    return 1 + n;
+    return 1 + n * shape.n_layers;
 }
 
 static void write_payload(const char *path, const struct config *config, const char *id, int n_tokens)
 {
-    struct st_tensor tensor[1 + LAYOUT_MAX];
-    void *bytes[1 + LAYOUT_MAX];
-    char digest[DIGEST_HEX], sum[1 + LAYOUT_MAX][XXH3_HEX];
-    struct payload_made made = { config->name, model_digest, digest, n_tokens, tensor, sum, 0, { 0 } };
+    struct st_tensor tensor[1 + LAYERS_MAX * LAYOUT_MAX];
+    void *bytes[1 + LAYERS_MAX * LAYOUT_MAX];
+    char digest[DIGEST_HEX], sum[1 + LAYERS_MAX * LAYOUT_MAX][XXH3_HEX];
+    struct payload_model model = { .name = model_name, .dtype = "bfloat16", .rope = { 10000, 64, "default", 0, 0, 0, 0 } };
+    struct buf cache = { 0 };
+    struct payload_made made = { .config = config->name,
+                                 .model_digest = model_digest,
+                                 .token_digest = digest,
+                                 .n_tokens = n_tokens,
+                                 .tensor = tensor,
+                                 .checksum = sum };
     struct file_out out = { .f = fopen(path, "wb") }; // nobody needs it flushed
     struct err err;
 
     if (!out.f)
         exit(1);
+    if (model_name) {
+        payload_cache_put(&cache, &shape, &model);
+        made.origin = (struct payload_origin){ .model_name = model_name, .cache = cache.at };
+    }
     made.n = fill_tensors(config, n_tokens, id, tensor, bytes);
     digest_context(id, n_tokens, digest);
     for (int i = 0; i < made.n; i++)
@@ -116,8 +136,19 @@ static void write_payload(const char *path, const struct config *config, const c
         fwrite(bytes[i], 1, tensor[i].bytes, out.f);
         free(bytes[i]);
     }
+    buf_release(&cache);
     if (fclose(out.f))
         exit(1);
+}
+
+/* A line `model`. */
+static void set_model(char *word[4])
+{
+    model_name = strdup(word[0]);
+    shape.n_layers = (int)strtol(word[1], NULL, 10);
+    shape.n_heads = shape.n_kv_heads = (int)strtol(word[2], NULL, 10);
+    if (shape.n_layers < 1 || shape.n_layers > LAYERS_MAX || shape.n_heads < 1 || shape.n_heads > HEADS_MAX)
+        exit(2);
 }
 
 /* The variants of PLAN, of falling quality, for so many tokens. */
@@ -206,6 +237,8 @@ int main(int argc, char **argv)
             add_tier(&m, word);
         else if (strcmp(what, "ids") == 0)
             memcpy(ids_file, w[0], sizeof(ids_file));
+        else if (strcmp(what, "model") == 0)
+            set_model(word);
         else if (strcmp(what, "context") == 0)
             add_context(&m, argv[2], word, variant, n_variants);
         for (int i = 0; i < 4 && strcmp(what, "variants") == 0; i++)

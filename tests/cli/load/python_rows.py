@@ -1,0 +1,154 @@
+"""python_rows.py MANIFEST PAYLOAD... - puts one payload after another, and compares its rows with a decoder in plain Python."""
+import array, math, re, struct, sys
+
+import evp
+
+LAYERS = 0, 29
+
+
+def numbers(payload, name):
+    tensor = payload[name]
+    raw = bytes(payload.fetch(name)) if tensor.size else b""
+    if tensor.type == "BF16":
+        return [struct.unpack("<f", b"\0\0" + raw[i:i + 2])[0] for i in range(0, len(raw), 2)]
+    return list(struct.unpack(f"<{len(raw) // (2 if tensor.type == 'F16' else 4)}{'e' if tensor.type == 'F16' else 'I'}", raw))
+
+
+def f32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def decoded(payload, config, layer, side, lengths, dim):
+    """[head][row][column] as docs/formats/payload.md says."""
+    number = lambda name, otherwise: int((re.search(name + r"=(\d+)", config[config.find("kivi"):]) or (0, otherwise))[1])
+    kivi, bits, group, residual = "kivi" in config, number("bits", 0), number("group", 32), number("residual", 32)
+    part = lambda name: iter(numbers(payload, f"layers.{layer}.{side}{name}"))
+    take = lambda source, n: [next(source) for _ in range(n)]
+    full = part("")
+    codes, scales, zeros = (part("_codes"), part("_scales"), part("_zeros")) if kivi else (None,) * 3
+    heads = []
+    for n in lengths:
+        q = 0 if not kivi else n - n % residual if side == "k" else max(0, n - residual)
+        lines, length = (dim, q) if side == "k" else (q, dim)
+        rows = [[0.0] * dim for _ in range(q)]
+        for i in range(lines if q else 0):
+            words, scale, zero = (take(source, count) for source, count in
+                                  ((codes, length * bits // 32), (scales, length // group), (zeros, length // group)))
+            for j in range(length):
+                code = words[j * bits // 32] >> j * bits % 32 & (1 << bits) - 1
+                row, column = (j, i) if side == "k" else (i, j)
+                rows[row][column] = f32(f32(code * scale[j // group]) + zero[j // group])
+        heads.append(rows + [take(full, dim) for _ in range(n - q)])
+    assert next(full, None) is None
+    return heads
+
+
+E4M3 = sorted((8 + f) * 2.0 ** (e - 10) if e else f * 2.0 ** -9 for e in range(16) for f in range(8) if (e, f) != (15, 7))
+
+
+def as_type(x, name):
+    """The bytes of a number, rounded to nearest even."""
+    if name == "f32":
+        return struct.pack("<f", x)
+    if name == "f16":
+        return struct.pack("<e", x)
+    if name == "bf16":
+        u = struct.unpack("<I", struct.pack("<f", x))[0]
+        return struct.pack("<H", u + 0x7fff + (u >> 16 & 1) >> 16)
+    code = min(range(127), key=lambda c: (abs(E4M3[c] - min(abs(x), 448)), c & 1))
+    return bytes([code | (128 if math.copysign(1, x) < 0 else 0)])
+
+
+def rows_of(payload, layer, side, shape, **how):
+    """[head][row][column] as bytes."""
+    heads, dim, size = how.get("heads", (0, shape.n_heads)), shape.head_dim, {"f32": 4, "e4m3": 1}.get(how.get("type"), 2)
+    first, end = how["rows"]
+    n, count = end - first, heads[1] - heads[0]
+    into = array.array("B", bytes(n * count * dim * size + 64))
+    payload.rows(layer, side, into, **how)
+    assert not any(into[n * count * dim * size:]), "bytes after the rows are written"
+    strides = how.get("strides") or (n * dim, dim, 1)
+    at = lambda *index: sum(i * s for i, s in zip(index, strides)) * size
+    return [[[bytes(into[at(h, r, c):at(h, r, c) + size]) for c in range(dim)] for r in range(n)] for h in range(count)]
+
+
+def expected(heads, first, end, name, columns):
+    return [[[as_type(row[c], name) for c in columns] for row in head[first:end]] for head in heads]
+
+
+def compare(payload, config):
+    shape, compared = payload.shape, 0
+    G, K = shape.n_heads, shape.head_dim
+    plain, paired = range(K), [c // 2 + c % 2 * (K // 2) for c in range(K)]
+    for layer in LAYERS:
+        kept = payload.kept(layer)
+        assert shape.n_rows in (None, kept[0])
+        n = min(kept)
+        for side in "kv":
+            heads = decoded(payload, config, layer, side, kept, K)
+            for how, columns in (
+                    (dict(rows=(0, n), type="f32"), plain), (dict(rows=(0, n)), plain), (dict(rows=(n // 3, n - 1), type="f16"), plain),
+                    (dict(rows=(5, 6), heads=(1, 2), type="e4m3"), plain), (dict(rows=(0, n), type="e4m3"), plain),
+                    (dict(rows=(1, n), pairs=True, type="f32"), paired if side == "k" else plain),
+                    (dict(rows=(0, n), strides=(K, G * K, 1)), plain),  # [rows, heads, dim]
+                    (dict(rows=(0, n), strides=(K * n, 1, n), type="f16"), plain),  # [heads, dim, rows]
+                    (dict(rows=(n - 7, n), heads=(2, 3), verify=False), plain)):
+                first, end = how.get("heads", (0, G))
+                assert rows_of(payload, layer, side, shape, **how) == expected(heads[first:end], *how["rows"], how.get("type", "bf16"), columns), \
+                    (config, layer, side, how)
+                compared += 1
+    return f"{compared} ways, rows {'differ' if shape.n_rows is None else shape.n_rows}"
+
+
+def read_by_ranks(store, found):
+    """Bytes that three ranks read of all rows of their heads, in payloads."""
+    def so_far():
+        with open("/proc/self/io") as io:
+            return int(io.readline().split()[1])
+    before = so_far()
+    for rank in range(3):
+        with store.payload(found) as payload:
+            shape = payload.shape
+            into = bytearray(shape.n_tokens * shape.head_dim * 4)
+            for layer in range(shape.n_layers):
+                for side in "kv":
+                    n = payload.kept(layer)[rank]
+                    payload.rows(layer, side, into, heads=(rank, rank + 1), rows=(0, n))
+    return (so_far() - before - 3 * 65536) / found.size  # beyond the first bytes, with the header
+
+
+def refused(what, *arguments, **named):
+    try:
+        what(*arguments, **named)
+        return "taken"
+    except (evp.Error, ValueError) as e:
+        return f"{type(e).__name__} {e}".replace(sys.argv[1], "MANIFEST")
+
+
+def main():
+    with evp.open(sys.argv[1]) as store:
+        assert store.list() == []
+        for path in sys.argv[2:]:
+            with open(path, "rb") as f:
+                data = f.read()
+            store.put("fox", "slow", data)
+            (found,) = store.list()
+            with store.payload(found) as payload:
+                tokens = array.array("i", bytes(payload.fetch("tokens")))
+                assert store.find(tokens).checksum == found.checksum and found.n_tokens == payload.shape.n_tokens == len(tokens)
+                print(f"{found.config}: {compare(payload, found.config)}", end="")
+            ranks = read_by_ranks(store, found)
+            print(", ranks read at most 1.1 payloads" if ranks <= 1.1 else f", ranks read {'whole tensors' if 'adakv' in found.config else ranks}")
+        refusals(store, found)
+
+
+def refusals(store, found):
+    with store.payload(found) as payload:
+        into = bytearray(100000)
+        for layer, how in ((30, {}), (-1, {}), (0, dict(heads=(2, 4))), (0, dict(rows=(0, 84))), (0, {}),
+                           (0, dict(rows=(0, 2), heads=(0, 1), strides=(-1, 0, 0))), (0, dict(rows=(0, 2), strides=(1 << 62, 1 << 62, 1 << 62)))):
+            print(f"layer {layer} {how}: {refused(payload.rows, layer, 'k', into, **how)}")
+        print(refused(payload.rows, 0, "k", memoryview(into)[1:5000], rows=(0, 2)))
+
+
+main()

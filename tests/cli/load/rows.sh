@@ -1,0 +1,20 @@
+# Rows of payloads of every kind of config, decoded into an engine's layout, against a decoder in plain Python; what ranks of
+# tensor parallelism read; the list of what is placed.
+[ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
+. "$TOP/tests/cli/load/python.inc"
+pack() { # CONFIG BYTES
+	sed "s/keydiff:drop=0.5/$1/;s/\"bytes\": 944640/\"bytes\": $2/" "$DATA/pack/manifest.jsonl" >manifest.jsonl
+	evp-pack -q --model "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" manifest.jsonl "$DATA/pack/contexts.jsonl" --shard 1/3 -o p
+}
+number=0
+for config in none kivi:bits=4 kivi:bits=2:group=64:residual=64 keydiff:drop=0.5 snapkv:drop=0.2:window=8+kivi:bits=4 \
+	pyramidkv:drop=0.5:window=8 adakv+snapkv:drop=0.5:window=8 adakv+snapkv:drop=0.2:window=8+kivi:bits=2; do
+	bytes=$(pack "$config" 1 2>&1 | sed -n 's/.*takes \([0-9]*\) bytes.*/\1/p')
+	pack "$config" "$bytes" || exit
+	number=$((number + 1))
+	mv p/fox.safetensors $number.safetensors
+done
+mkdir fast slow
+sed -n 1p "$DATA/pack/manifest.jsonl" | sed "s|\[{.*}\]|[{\"name\":\"fast\",\"kind\":\"dram\",\"uri\":\"$PWD/fast\",\"capacity_bytes\":null,\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0},{\"name\":\"slow\",\"kind\":\"dram\",\"uri\":\"$PWD/slow\",\"capacity_bytes\":null,\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0}]|" >store.jsonl
+sed 1d "$DATA/pack/manifest.jsonl" >>store.jsonl
+"$python" "$TOP/tests/cli/load/python_rows.py" store.jsonl [1-9].safetensors
