@@ -7,7 +7,7 @@
  */
 #include "methods/variant_internal.h"
 
-#include "kernels/half.h"
+#include "base/half.h"
 #include "kernels/pool.h"
 
 #include <assert.h>
