@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "cmd/next.h"
 #include "cmd/summary.h"
+#include "cmd/tiers_for.h"
 #include "cmd/tiers_metrics.h"
 #include "cmd/tiers_say.h"
 #include "formats/tier_text.h"
@@ -28,6 +29,7 @@ static struct {
     struct opt_list tier;
     uint64_t probe;
     const char *output, *gpu, *jobs, *metrics;
+    int engine; // a number in TIERS_ENGINES
     struct opt_common common;
     struct tier_load load[TIER_LOADS]; // what --jobs asks for
     int n_loads;
@@ -42,6 +44,9 @@ static const struct opt opts[] = {
              "the tier may hold: names between slashes), state= (a folder on this machine for evp-load's state of a "
              "redis tier, or of a folder on a network), access=read (another host fills this folder; needs read= and "
              "latency=)"),
+    OPT_PICK(0, "for", &cfg.engine, TIERS_ENGINES,
+             "let the tiers hold only configs that this serving engine can hold, so that plans use no others; a tier "
+             "with configs= keeps its own, if the engine can hold them; vllm-drop: vLLM with evp's attention backend"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
     OPT_WORDS(0, "jobs", &cfg.jobs,
@@ -82,6 +87,7 @@ static const struct tool tool = {
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
                 "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
+                "  evp-tiers --for vllm --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier \\\n"
                 "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n"
                 "  evp-tiers tiers.json --from-metrics /srv/metrics -o measured.json\n",
@@ -364,6 +370,8 @@ static int run(const char *file, struct err *err)
     struct tiers tiers = { 0 };
     int code = file || cfg.metrics ? read_tiers(&tiers, file, err) : measure_tiers(&tiers, err);
 
+    if (!code)
+        code = tiers_for(&tiers, cfg.engine, err);
     if (!code) {
         show(&tiers);
         code = write_tiers(&tiers, err);

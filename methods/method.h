@@ -215,7 +215,8 @@ struct variant {
 /* Makes the variants of one context. It keeps the methods' scores, so all drops of a method cost one scoring. */
 struct compressor;
 
-/* Computes all scores that these configs need, in full->pool; `full` must outlive the compressor. */
+/* Computes all scores that these configs need, in full->pool, then rounds the cache to bf16, as payloads hold it. `full`
+ * must outlive the compressor. */
 struct compressor *compressor_new(const struct kv_full *full, const struct config *const *configs, int n,
                                   struct err *err);
 void compressor_free(struct compressor *c); // NULL is fine; the pool's owner must reset the pool

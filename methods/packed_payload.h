@@ -13,7 +13,7 @@
  * carry their rotary embedding.
  *
  * All tensors except tokens and positions take exactly the bytes that the table counts for the cell. Names, shapes,
- * checksums and positions add at most 2 % and 32 KiB, tokens 4 bytes each.
+ * checksums and positions add at most 2 % and 64 KiB, tokens 4 bytes each.
  */
 #ifndef EVP_PACKED_PAYLOAD_H
 #define EVP_PACKED_PAYLOAD_H

@@ -79,8 +79,8 @@ static void deliver(const struct place *place, uint64_t at, const char *bytes, s
 }
 
 /* Reads bytes of a tensor, and delivers those within place->used. sum: gets all of them; NULL: none. */
-static int read_and_deliver(struct evp_payload *p, const struct extent *extent, struct place *place, struct checksum *sum,
-                            struct err *err)
+static int read_and_deliver(struct evp_payload *p, const struct extent *extent, struct place *place,
+                            struct checksum *sum, struct err *err)
 {
     const struct bytes_range *r = &extent->range, *used = &place->used;
     bool direct = place->to && used->n == r->n;
@@ -224,7 +224,7 @@ static int find_units(struct evp_payload *p, struct err *err)
     return p->whole ? 0 : err_nomem(err);
 }
 
-static int open_payload(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
+int payload_begin(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err)
 {
     const struct found found = prefix_found(prefix);
     struct stat st;
@@ -257,7 +257,7 @@ static int open_once(struct evp_payload **payload, struct evp_store *store, cons
     stats_share(p->file.stats);
     if (code == PREFIX_GONE)
         code = prefix_gone(&p->file, error);
-    else if (code || open_payload(p, prefix, &err))
+    else if (code || payload_begin(p, prefix, &err))
         code = evp_error_from(error, &err, EVICPRESS_DAMAGED);
     if (code)
         evp_payload_close(p);

@@ -30,6 +30,9 @@ static inline const struct payload *payload_of(const struct evp_payload *p)
     return &p->head.payload;
 }
 
+/* Reads the header of p->file and compares it with what was found. The caller closes *p, also after an error. */
+int payload_begin(struct evp_payload *p, const struct evp_prefix *prefix, struct err *err);
+
 struct bytes_range {
     uint64_t first, n;
 };

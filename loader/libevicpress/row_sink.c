@@ -17,8 +17,8 @@ size_t row_type_bytes(int type)
     return type >= 0 && type < (int)(sizeof(bytes) / sizeof(*bytes)) ? bytes[type] : 0;
 }
 
-/* The compiler also makes a version for AVX2, which the dynamic loader chooses. Sanitizers run before it could. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/* gcc also makes a version for AVX2, which the dynamic loader chooses. Sanitizers' own calls come before it does. */
+#if defined(__x86_64__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define WIDE

@@ -1,5 +1,6 @@
-/* rows FOLDER - rows of placed payloads as an engine keeps them, beside memcpy() of the same bytes: from FOLDER/tier, in one
- * thread, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16), with checksums compared. Medians of 7. */
+/* rows FOLDER - rows of placed payloads as an engine keeps them, beside read() of the payload's file and memcpy() of as many
+ * bytes: from FOLDER/tier, in one thread, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16), with
+ * checksums compared. On a disk every read begins without the page cache. Medians of 7. */
 #include "base/clock.h"
 #include "formats/manifest.h"
 #include "formats/payload.h"
@@ -9,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 enum { LAYERS = 4, HEADS = 8, COLUMNS = 128, TOKENS = 8192, REPEATS = 7, TENSORS = 8, ALL = 1 + LAYERS * TENSORS };
 static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
@@ -145,12 +148,42 @@ static double fetch(struct evp_store *store, const struct evp_prefix *found, str
     return clock_now() - start;
 }
 
+/* Drops the payload's file from the page cache. In a memory file system it stays. */
+static void drop(struct evp_store *store, const struct evp_prefix *found)
+{
+    struct evp_payload *payload;
+    struct evp_location file;
+    struct evp_error error;
+
+    must(evp_payload_open(&payload, store, found, &error) || evp_locate(payload, NULL, &file, &error), error.text);
+    posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
+    evp_payload_close(payload);
+}
+
+/* Reads the payload's file, a MiB at a time. Returns its bytes per second. */
+static double read_file(struct evp_store *store, const struct evp_prefix *found, char *to)
+{
+    struct evp_payload *payload;
+    struct evp_location file;
+    struct evp_error error;
+    ssize_t n = 1;
+
+    drop(store, found);
+    must(evp_payload_open(&payload, store, found, &error) || evp_locate(payload, NULL, &file, &error), error.text);
+    double start = clock_now();
+    for (uint64_t at = 0; at < file.size && n > 0; at += (uint64_t)n)
+        n = pread(file.fd, to + at, 1 << 20, (off_t)at);
+    double seconds = clock_now() - start;
+    evp_payload_close(payload);
+    return (double)file.size / seconds;
+}
+
 static void compare(struct evp_store *store, int32_t id, const char *what, struct evp_rows rows)
 {
     static int32_t ids[TOKENS];
-    double fetched[REPEATS], copied[REPEATS];
+    double fetched[REPEATS], copied[REPEATS], read[REPEATS];
     size_t n = whole * (rows.type == EVICPRESS_F32 ? 2 : 1);
-    char *from = malloc(n), *to = malloc(n);
+    char *from = malloc(n), *to = malloc(n + (2 << 20));
     struct evp_prefix found;
     struct evp_error error;
 
@@ -159,15 +192,17 @@ static void compare(struct evp_store *store, int32_t id, const char *what, struc
     memset(from, 1, n);
     memset(to, 2, n);
     for (int i = 0; i < REPEATS; i++) {
+        read[i] = read_file(store, &found, to);
+        drop(store, &found);
         fetched[i] = fetch(store, &found, rows, to);
         double start = clock_now();
         memcpy(to, from, n);
         copied[i] = clock_now() - start;
         from[i] ^= to[n - 1]; /* so that no copy is left out */
     }
-    double a = median(fetched), b = median(copied);
-    printf("%-12s %-28s %6.2f GB/s, memcpy %6.2f GB/s, ratio %.2f\n", found.config, what, (double)n / a / 1e9,
-           (double)n / b / 1e9, b / a);
+    double a = (double)n / median(fetched), b = (double)n / median(copied), c = median(read);
+    printf("%-12s %-28s %6.2f GB/s, read() of the file %6.2f, memcpy() %6.2f: ratios %.2f, %.2f\n", found.config, what,
+           a / 1e9, c / 1e9, b / 1e9, a * (double)found.size / (double)n / c, a / b);
     free(from);
     free(to);
 }

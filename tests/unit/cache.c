@@ -151,8 +151,8 @@ bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_t
     for (int i = 0; i < L * G; i++) {
         char name[16];
         snprintf(name, sizeof(name), "k%d", i);
-        c->k[i] = noise(name, n * K, c->be->dtype);
-        c->v[i] = noise(name + 1, n * K, c->be->dtype);
+        c->k[i] = noise(name, n * K, DTYPE_BF16);
+        c->v[i] = noise(name + 1, n * K, DTYPE_BF16);
     }
     for (int l = 0; l < L; l++)
         c->q[l] = noise(l ? "q1" : "q0", n * H * K, c->be->dtype);

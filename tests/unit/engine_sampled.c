@@ -39,6 +39,18 @@ Test(engine_sampled, do_not_depend_on_the_batch)
     }
 }
 
+/* Is `id` the token that `unit` draws? Rounding the context's cache moves the borders of the tokens a little. */
+static bool drawn(const float *logits, double unit, int32_t id)
+{
+    const double near = 0.005;
+    float low[TINY_VOCAB], high[TINY_VOCAB];
+
+    memcpy(low, logits, sizeof(low));
+    memcpy(high, logits, sizeof(high));
+    return sample_token(low, TINY_VOCAB, bench_temperature, unit - near) <= id &&
+           id <= sample_token(high, TINY_VOCAB, bench_temperature, unit + near);
+}
+
 /* Each token is the one that its question's generator draws from the logits of the whole text. */
 Test(engine_sampled, are_drawn_from_the_logits)
 {
@@ -58,9 +70,8 @@ Test(engine_sampled, are_drawn_from_the_logits)
         memcpy(text + before, a->ids, (size_t)a->n * sizeof(*text));
         cr_assert_eq(session_logits(b->session, text, n, logits, &err), 0, "%s", err.msg);
         for (int t = 0; t < a->n; t++)
-            cr_assert_eq(sample_token(logits + (size_t)(before - 1 + t) * TINY_VOCAB, TINY_VOCAB, bench_temperature,
-                                      rng_unit(&rng)),
-                         a->ids[t], "question %d, token %d", q, t);
+            cr_assert(drawn(logits + (size_t)(before - 1 + t) * TINY_VOCAB, rng_unit(&rng), a->ids[t]),
+                      "question %d, token %d", q, t);
         tokens += a->n;
         free(text);
         free(logits);

@@ -19,6 +19,13 @@ QUESTIONS = {
 }
 
 
+def rounded(cache):
+    """A context's cache with the numbers that a payload holds."""
+    for layer in cache.layers:
+        layer.keys, layer.values = (x.bfloat16().to(x.dtype) for x in (layer.keys, layer.values))
+    return cache
+
+
 def greedy(model, cache, ids, stops):
     """The answer over a copy of a context's cache, and for each token how far the second choice was behind."""
     cache, out, gaps = copy.deepcopy(cache), [], []

@@ -125,7 +125,7 @@ class Oracle:
         """For each question, per step: the token, the gap between the two best logits, the second-best token."""
         cache = DynamicCache()
         for layer, (keys, values) in enumerate(self.every.rows[config]):
-            cache.update(keys.clone(), values.clone(), layer)
+            cache.update(keys.bfloat16().float(), values.bfloat16().float(), layer)  # as payloads hold them
         for layer, masked in zip(self.model.model.layers, self.every.masked[config]):
             layer.self_attn.masked_key_indices = masked
         answers = []

@@ -1,0 +1,14 @@
+/* tiers_for.h - which configs a serving engine can hold, and tiers that a plan may use for it. docs/serving.md prints the
+ * table. */
+#ifndef EVP_TIERS_FOR_H
+#define EVP_TIERS_FOR_H
+
+#include "formats/tiers.h"
+
+#define TIERS_ENGINES "any|vllm|vllm-drop|lmcache|sglang|llama|transformers"
+
+/* Lets the tiers hold only what the engine, by its number in TIERS_ENGINES, can hold. ERR_USAGE: a tier names a config
+ * that it cannot. */
+int tiers_for(struct tiers *tiers, int engine, struct err *err) MUST_CHECK;
+
+#endif
