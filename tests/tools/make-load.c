@@ -6,11 +6,11 @@
  *     tier NAME KIND URI[,STATE] CAPACITY|-
  *     variants CONFIG CONFIG|- CONFIG|- CONFIG|-
  *     ids FILE - - -
- *     model NAME LAYERS HEADS -
+ *     model NAME LAYERS HEADS HEAD_DIM
  *     context ID N_TOKENS CONFIG TIER|recompute
  *
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
- * there are left alone, as evp-pack does. After a line `model` they are of LAYERS and HEADS, and say so and the name. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
+ * there are left alone, as evp-pack does. After a line `model` they are of that shape, and say so and the name. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
  * the same first letter are prefixes of each other; after a line `ids` they come from FILE, and so do the bytes: then
  * contexts of one length have the same payload. With FILE `own` the first token is made from the whole id. `none`
  * counts 256 bytes a token.
@@ -110,7 +110,7 @@ static void write_payload(const char *path, const struct config *config, const c
     struct st_tensor tensor[1 + LAYERS_MAX * LAYOUT_MAX];
     void *bytes[1 + LAYERS_MAX * LAYOUT_MAX];
     char digest[DIGEST_HEX], sum[1 + LAYERS_MAX * LAYOUT_MAX][XXH3_HEX];
-    struct payload_model model = { .name = model_name, .dtype = "bfloat16", .rope = { 10000, 64, "default", 0, 0, 0, 0 } };
+    struct payload_model model = { .name = model_name, .dtype = "bfloat16", .rope = { 10000, shape.head_dim, "default", 0, 0, 0, 0 } };
     struct buf cache = { 0 };
     struct payload_made made = { .config = config->name,
                                  .model_digest = model_digest,
@@ -147,6 +147,7 @@ static void set_model(char *word[4])
     model_name = strdup(word[0]);
     shape.n_layers = (int)strtol(word[1], NULL, 10);
     shape.n_heads = shape.n_kv_heads = (int)strtol(word[2], NULL, 10);
+    shape.head_dim = (int)strtol(word[3], NULL, 10);
     if (shape.n_layers < 1 || shape.n_layers > LAYERS_MAX || shape.n_heads < 1 || shape.n_heads > HEADS_MAX)
         exit(2);
 }

@@ -215,9 +215,10 @@ for text, pool, more in (("unified", Pool("page_unified"), {}), ("fp8", Pool("la
     except ValueError as error:
         print(text, error)
 
-# ---- a payload that is removed while it is served
-print("removed:")
-made = backend(Pool("layer_first"))
-subprocess.run("rm -f dram/evp-payloads/*/*", shell=True, check=True)
-print(made.batch_exists([a[0].hex()]), made.batch_get_v1([a[0].hex()], Indices(range(32))))
-made.close()
+# ---- payloads that are damaged, and removed, while they are served
+print("damaged, removed:")
+for damage in ("for f in dram/evp-payloads/*/*; do chmod 600 $f; truncate -s -8 $f; echo damaged >>$f; done", "rm -f dram/evp-payloads/*/*"):
+    made = backend(Pool("layer_first"))
+    subprocess.run(damage, shell=True, check=True)
+    print(made.batch_exists([a[0].hex()]), made.batch_get_v1([a[0].hex()], Indices(range(32))))
+    made.close()

@@ -3,7 +3,7 @@
 . "$TOP/tests/cli/load/python.inc"
 load() { # NAME <CONTEXTS
 	{
-		echo "model Org/tiny 2 3 -"
+		echo "model Org/tiny 2 3 64"
 		echo "tier dram dram $PWD/dram 100000000"
 		sed 's/^/context /'
 	} | "$BUILD/tests/tools/make-load" plan.jsonl pay && evp-load -q plan.jsonl --payloads pay
