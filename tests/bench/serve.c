@@ -196,7 +196,7 @@ static size_t make_payload(char *to, const char *path, int32_t id, size_t n)
     struct st_tensor tensor[2] = { payload_tokens(1),
                                    { .name = "layers.0.k", .type = ST_U8, .n_dims = 1, .dim = { (int64_t)n } } };
     char digest[DIGEST_HEX], sum[2][XXH3_HEX];
-    struct payload_made made = { "none", model, digest, 1, tensor, sum, 2, { 0 } };
+    struct payload_made made = { "none", model, digest, 1, tensor, sum, 2, { 0 }, NULL };
     static char bytes[SIZE];
     struct file_out out;
     struct buf whole = { 0 };

@@ -78,7 +78,7 @@ static size_t make_payload(char *to, const char *config, int seed)
     struct st_tensor tensor[2] = { payload_tokens(T),
                                    { .name = "layers.0.k", .type = ST_U8, .n_dims = 1, .dim = { BYTES } } };
     char digest[DIGEST_HEX], sum[2][XXH3_HEX], bytes[BYTES] = { 0 }, *path = file_join(dir, "payload");
-    struct payload_made made = { config, model, digest, T, tensor, sum, 2, { 0 } };
+    struct payload_made made = { config, model, digest, T, tensor, sum, 2, { 0 }, NULL };
     struct file_out out;
     struct buf whole = { 0 };
     struct err err;

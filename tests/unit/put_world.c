@@ -71,7 +71,7 @@ size_t make_payload(char *to, const char *of_model, int seed)
                                    { .name = "layers.0.k", .type = ST_BF16, .n_dims = 3, .dim = { G, ROWS, K } },
                                    { .name = "layers.0.v", .type = ST_BF16, .n_dims = 3, .dim = { G, ROWS, K } } };
     char digest[DIGEST_HEX], sum[3][XXH3_HEX], bytes[2][TENSOR];
-    struct payload_made made = { "none", of_model, digest, T, tensor, sum, 3, { 0 } };
+    struct payload_made made = { "none", of_model, digest, T, tensor, sum, 3, { 0 }, NULL };
     char *path = file_join(dir, "payload");
     struct file_out out;
     struct buf whole = { 0 };
