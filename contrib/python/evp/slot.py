@@ -15,6 +15,7 @@ taken from it. A server aborts when it restores a file that was cut, so files ap
 """
 import argparse
 import array
+import concurrent.futures
 import os
 import struct
 import sys
@@ -137,27 +138,39 @@ def _q8_0(rows, rotation):
 
 
 class _Rows:
-    """K and V of a payload's layers in the form of a template, in a buffer that is used again."""
+    """K and V of a payload's layers in the form of a template, in two buffers that are used in turn."""
 
     def __init__(self, payload, template, pairs):
         self.payload, self.template, self.pairs = payload, template, pairs
         shape = payload.shape
         self.n, self.dim, self.columns = shape.n_rows, shape.head_dim, shape.n_heads * shape.head_dim
-        self.buffer = bytearray(4 * self.n * self.columns)
+        most = max(TYPES.get(head[0], TYPES[0])[1] for head in template.k + template.v)
+        self.buffers = [bytearray(most * self.n * self.columns) for _ in range(2)]
 
-    def get(self, what, layer):
-        """The bytes that follow the head of K or V of a layer."""
+    def __iter__(self):
+        """For each layer's K, then V, the packed head and the bytes that follow; the next are read meanwhile."""
+        todo = [(what, layer) for what in "kv" for layer in range(len(self.template.k))]
+        with concurrent.futures.ThreadPoolExecutor(1) as reader:
+            next_one = reader.submit(self._get, *todo[0])
+            for ahead in todo[1:] + [None]:
+                now = next_one.result()
+                next_one = ahead and reader.submit(self._get, *ahead)
+                yield now
+
+    def _get(self, what, layer):
         head = (self.template.k if what == "k" else self.template.v)[layer]
         transposed = what == "v" and self.template.transposed
         kind, size = TYPES.get(head[0], ("f32", 4))
-        into = memoryview(self.buffer)[:size * self.n * self.columns]
+        self.buffers.reverse()
+        into = memoryview(self.buffers[0])[:size * self.n * self.columns]
         strides = (self.dim * self.n, 1, self.n) if transposed else (self.dim, self.columns, 1)
         self.payload.rows(layer, what, into, type=kind, strides=strides, pairs=what == "k" and self.pairs)
+        packed = struct.pack("<iII" if transposed else "<iQ", *head)
         if head[0] != Q8_0:
-            return into
+            return packed, into
         import numpy as np
         rotation = self.template.rot_k if what == "k" else self.template.rot_v
-        return _q8_0(np.frombuffer(into, "<f4").reshape(self.n, self.columns), rotation)
+        return packed, _q8_0(np.frombuffer(into, "<f4").reshape(self.n, self.columns), rotation)
 
 
 def _check(payload, template):
@@ -191,7 +204,6 @@ def write(path, payload, tokens, template, pairs, sync=True):
     ids = array.array("i", tokens[:n_tokens])
     if len(ids) < n_tokens:
         raise Refused(f"{len(ids)} tokens were given, the payload has {n_tokens}")
-    rows = _Rows(payload, template, pairs)
     part = f"{path}.part"
     try:
         with open(part, "wb") as file:
@@ -201,10 +213,9 @@ def write(path, payload, tokens, template, pairs, sync=True):
             file.write(struct.pack("<II", t.n_streams, n) + _cells(n, n_tokens))
             file.write(struct.pack("<II", t.transposed, len(t.k)))
             file.write(struct.pack("<II", t.rot_k, t.rot_v) if t.version > 3 else b"")
-            for what, heads, letters in (("k", t.k, "<iQ"), ("v", t.v, "<iII" if t.transposed else "<iQ")):
-                for layer, head in enumerate(heads):
-                    file.write(struct.pack(letters, *head))
-                    file.write(rows.get(what, layer))
+            for head, data in _Rows(payload, template, pairs):
+                file.write(head)
+                file.write(data)
             file.write(bytes(4 * (t.n_streams - 1)))
             file.flush()
             if sync:
