@@ -27,6 +27,7 @@ MAGIC, MARK, FORM = 0x67677371, -1, 1
 TYPES = {0: ("f32", 4), 1: ("f16", 2), 30: ("bf16", 2)}
 Q8_0, BLOCK, BLOCK_BYTES = 8, 32, 34
 CELL = 12
+CHUNK = 1024  # blocks of columns that are rotated and quantised at once, so that they stay in the cache
 
 
 class Refused(ValueError):
@@ -119,21 +120,21 @@ class Template:
 
 
 def _q8_0(rows, rotation):
-    """Rows of float32 [n, columns] as blocks of q8_0, rotated in blocks of `rotation` columns, as ggml does it."""
+    """Rows of float32 as blocks of q8_0, rotated in blocks of `rotation` columns, as ggml does it."""
     import numpy as np
-    if rotation:
-        h = np.ones((1, 1), np.float32)
-        while len(h) < rotation:
-            h = np.block([[h, h], [h, -h]])
-        rows = rows.reshape(-1, rotation) @ (h / np.sqrt(np.float32(rotation))).astype(np.float32)
-    blocks = rows.reshape(-1, BLOCK)
-    scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(scale > 0, np.float32(1) / scale, np.float32(0))
-    codes = blocks * inverse
-    out = np.empty((len(blocks), BLOCK_BYTES), np.uint8)
-    out[:, :2] = scale.astype(np.float16).view(np.uint8)
-    out[:, 2:] = np.trunc(codes + np.copysign(np.float32(0.5), codes)).astype(np.int8).view(np.uint8)  # half away from 0
+    h = np.ones((1, 1), np.float32)
+    while len(h) < rotation:
+        h = np.block([[h, h], [h, -h]])
+    h = (h / np.sqrt(np.float32(len(h)))).astype(np.float32)
+    rows, out = rows.reshape(-1, max(BLOCK, rotation)), np.empty((rows.size // BLOCK, BLOCK_BYTES), np.uint8)
+    for first in range(0, len(rows), CHUNK):
+        part = rows[first:first + CHUNK]
+        blocks = (part @ h if rotation else part.copy()).reshape(-1, BLOCK)
+        scale = np.maximum(blocks.max(-1, keepdims=True), -blocks.min(-1, keepdims=True)) / np.float32(127)
+        blocks *= np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
+        blocks += np.copysign(np.float32(0.5), blocks)  # half away from 0: the conversion cuts
+        to = out[first * rows.shape[1] // BLOCK:][:len(blocks)]
+        to[:, :2], to[:, 2:] = scale.astype(np.float16).view(np.uint8), blocks.astype(np.int8).view(np.uint8)
     return out.reshape(-1).data
 
 
@@ -192,7 +193,7 @@ def _check(payload, template):
         if head[1:] != ((TYPES[head[0]][1], columns) if len(head) > 2 else (size,)):
             raise Refused(f"the payload has rows of {columns} columns, the slot others")
     for rotation in (t.rot_k, t.rot_v):
-        if rotation and (rotation & (rotation - 1) or shape.head_dim % rotation):
+        if rotation and (rotation & (rotation - 1) or rotation < BLOCK or shape.head_dim % rotation):
             raise Refused(f"a rotation of {rotation} of {shape.head_dim} columns is not known")
 
 
