@@ -15,6 +15,7 @@ taken from it. A server aborts when it restores a file that was cut, so files ap
 """
 import argparse
 import array
+import concurrent.futures
 import os
 import struct
 import sys
@@ -26,6 +27,7 @@ MAGIC, MARK, FORM = 0x67677371, -1, 1
 TYPES = {0: ("f32", 4), 1: ("f16", 2), 30: ("bf16", 2)}
 Q8_0, BLOCK, BLOCK_BYTES = 8, 32, 34
 CELL = 12
+CHUNK = 1024  # blocks of columns that are rotated and quantised at once, so that they stay in the cache
 
 
 class Refused(ValueError):
@@ -118,46 +120,58 @@ class Template:
 
 
 def _q8_0(rows, rotation):
-    """Rows of float32 [n, columns] as blocks of q8_0, rotated in blocks of `rotation` columns, as ggml does it."""
+    """Rows of float32 as blocks of q8_0, rotated in blocks of `rotation` columns, as ggml does it."""
     import numpy as np
-    if rotation:
-        h = np.ones((1, 1), np.float32)
-        while len(h) < rotation:
-            h = np.block([[h, h], [h, -h]])
-        rows = rows.reshape(-1, rotation) @ (h / np.sqrt(np.float32(rotation))).astype(np.float32)
-    blocks = rows.reshape(-1, BLOCK)
-    scale = np.abs(blocks).max(-1, keepdims=True) / np.float32(127)
-    with np.errstate(divide="ignore"):
-        inverse = np.where(scale > 0, np.float32(1) / scale, np.float32(0))
-    codes = blocks * inverse
-    out = np.empty((len(blocks), BLOCK_BYTES), np.uint8)
-    out[:, :2] = scale.astype(np.float16).view(np.uint8)
-    out[:, 2:] = np.trunc(codes + np.copysign(np.float32(0.5), codes)).astype(np.int8).view(np.uint8)  # half away from 0
+    h = np.ones((1, 1), np.float32)
+    while len(h) < rotation:
+        h = np.block([[h, h], [h, -h]])
+    h = (h / np.sqrt(np.float32(len(h)))).astype(np.float32)
+    rows, out = rows.reshape(-1, max(BLOCK, rotation)), np.empty((rows.size // BLOCK, BLOCK_BYTES), np.uint8)
+    for first in range(0, len(rows), CHUNK):
+        part = rows[first:first + CHUNK]
+        blocks = (part @ h if rotation else part.copy()).reshape(-1, BLOCK)
+        scale = np.maximum(blocks.max(-1, keepdims=True), -blocks.min(-1, keepdims=True)) / np.float32(127)
+        blocks *= np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
+        blocks += np.copysign(np.float32(0.5), blocks)  # half away from 0: the conversion cuts
+        to = out[first * rows.shape[1] // BLOCK:][:len(blocks)]
+        to[:, :2], to[:, 2:] = scale.astype(np.float16).view(np.uint8), blocks.astype(np.int8).view(np.uint8)
     return out.reshape(-1).data
 
 
 class _Rows:
-    """K and V of a payload's layers in the form of a template, in a buffer that is used again."""
+    """K and V of a payload's layers in the form of a template, in two buffers that are used in turn."""
 
     def __init__(self, payload, template, pairs):
         self.payload, self.template, self.pairs = payload, template, pairs
         shape = payload.shape
         self.n, self.dim, self.columns = shape.n_rows, shape.head_dim, shape.n_heads * shape.head_dim
-        self.buffer = bytearray(4 * self.n * self.columns)
+        most = max(TYPES.get(head[0], TYPES[0])[1] for head in template.k + template.v)
+        self.buffers = [bytearray(most * self.n * self.columns) for _ in range(2)]
 
-    def get(self, what, layer):
-        """The bytes that follow the head of K or V of a layer."""
+    def __iter__(self):
+        """For each layer's K, then V, the packed head and the bytes that follow; the next are read meanwhile."""
+        todo = [(what, layer) for what in "kv" for layer in range(len(self.template.k))]
+        with concurrent.futures.ThreadPoolExecutor(1) as reader:
+            next_one = reader.submit(self._get, *todo[0])
+            for ahead in todo[1:] + [None]:
+                now = next_one.result()
+                next_one = ahead and reader.submit(self._get, *ahead)
+                yield now
+
+    def _get(self, what, layer):
         head = (self.template.k if what == "k" else self.template.v)[layer]
         transposed = what == "v" and self.template.transposed
         kind, size = TYPES.get(head[0], ("f32", 4))
-        into = memoryview(self.buffer)[:size * self.n * self.columns]
+        self.buffers.reverse()
+        into = memoryview(self.buffers[0])[:size * self.n * self.columns]
         strides = (self.dim * self.n, 1, self.n) if transposed else (self.dim, self.columns, 1)
         self.payload.rows(layer, what, into, type=kind, strides=strides, pairs=what == "k" and self.pairs)
+        packed = struct.pack("<iII" if transposed else "<iQ", *head)
         if head[0] != Q8_0:
-            return into
+            return packed, into
         import numpy as np
         rotation = self.template.rot_k if what == "k" else self.template.rot_v
-        return _q8_0(np.frombuffer(into, "<f4").reshape(self.n, self.columns), rotation)
+        return packed, _q8_0(np.frombuffer(into, "<f4").reshape(self.n, self.columns), rotation)
 
 
 def _check(payload, template):
@@ -179,7 +193,7 @@ def _check(payload, template):
         if head[1:] != ((TYPES[head[0]][1], columns) if len(head) > 2 else (size,)):
             raise Refused(f"the payload has rows of {columns} columns, the slot others")
     for rotation in (t.rot_k, t.rot_v):
-        if rotation and (rotation & (rotation - 1) or shape.head_dim % rotation):
+        if rotation and (rotation & (rotation - 1) or rotation < BLOCK or shape.head_dim % rotation):
             raise Refused(f"a rotation of {rotation} of {shape.head_dim} columns is not known")
 
 
@@ -191,7 +205,6 @@ def write(path, payload, tokens, template, pairs, sync=True):
     ids = array.array("i", tokens[:n_tokens])
     if len(ids) < n_tokens:
         raise Refused(f"{len(ids)} tokens were given, the payload has {n_tokens}")
-    rows = _Rows(payload, template, pairs)
     part = f"{path}.part"
     try:
         with open(part, "wb") as file:
@@ -201,10 +214,9 @@ def write(path, payload, tokens, template, pairs, sync=True):
             file.write(struct.pack("<II", t.n_streams, n) + _cells(n, n_tokens))
             file.write(struct.pack("<II", t.transposed, len(t.k)))
             file.write(struct.pack("<II", t.rot_k, t.rot_v) if t.version > 3 else b"")
-            for what, heads, letters in (("k", t.k, "<iQ"), ("v", t.v, "<iII" if t.transposed else "<iQ")):
-                for layer, head in enumerate(heads):
-                    file.write(struct.pack(letters, *head))
-                    file.write(rows.get(what, layer))
+            for head, data in _Rows(payload, template, pairs):
+                file.write(head)
+                file.write(data)
             file.write(bytes(4 * (t.n_streams - 1)))
             file.flush()
             if sync:
