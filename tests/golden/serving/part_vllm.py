@@ -37,11 +37,10 @@ class Engine:
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
         self.folder, self.manifest = folder, os.path.join(folder, f"vllm-{os.getpid()}.jsonl")
         shutil.copy(os.path.join(folder, f"{name}.jsonl"), self.manifest)
-        transfer = transfer or connector(self.manifest, dropped=dropped)
-        self.llm = LLM(model, dtype="float32", enforce_eager=True, max_model_len=2048, max_num_seqs=8,
-                       enable_prefix_caching=not dropped,
-                       kv_transfer_config=KVTransferConfig(**transfer(self.manifest) if callable(transfer) else transfer),
-                       **more)
+        transfer = transfer(self.manifest) if transfer else connector(self.manifest, dropped=dropped)
+        self.llm = LLM(model, **{"dtype": "float32", "enforce_eager": True, "max_model_len": 2048, "max_num_seqs": 8,
+                                 "enable_prefix_caching": not dropped,
+                                 "kv_transfer_config": KVTransferConfig(**transfer), **more})
 
     @property
     def core(self):

@@ -102,8 +102,8 @@ def main():
                         with store.payload(store.find(prompt[q])) as payload:
                             asked.append(ask(model, payload, tails[q]))
                     answers[config].update(zip(some, answers_of(model, asked)))
-    with open(os.path.join(folder, "answers.json"), "w") as f:
-        json.dump(answers, f)
+            with open(os.path.join(folder, "answers.json"), "w") as f:
+                json.dump(answers, f)
     print("reference:", ", ".join(f"{config} {len(of)}" for config, of in answers.items()), "answers")
 
 
