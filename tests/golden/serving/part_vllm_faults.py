@@ -131,10 +131,10 @@ def drop(model, folder):
     check("one after another, few pages", [got[1][0], got[3][0]] == mine and got[0][0] == alone[0][:N])
     steps = engine.llm.llm_engine
     for after in 1, 2, 5:
-        steps.add_request(f"gone-{after}", {"prompt_token_ids": todo[0]}, SamplingParams(temperature=0, max_tokens=50))
+        steps.add_request(f"90{after}", {"prompt_token_ids": todo[0]}, SamplingParams(temperature=0, max_tokens=50))
         for _ in range(after):
             steps.step()
-        steps.abort_request([next(iter(steps.output_processor.request_states))])
+        steps.abort_request([f"90{after}"])
         check(f"aborted after {after} steps", engine.ask([ordinary[0]], N)[0][0] == mine[0])
     engine.ask([ordinary[0][:20]], 2)
     check(f"{engine.blocks_in_use()} blocks are left", engine.blocks_in_use() == 0)
