@@ -10,14 +10,14 @@ from part_vllm import Engine, check
 from reference import prompts
 
 MODES = ("files", "drop", "redis")
-N = 24  # tokens of an answer
+N, LONG = 24, 110  # tokens of an answer; of one that needs another block for each of two contexts
 
 
 def place(folder, work, name, config_file, n_contexts=3, tier=None, **changes):
     """Places the shortest contexts of a config on a tier of their own: writes and loads work/NAME.jsonl."""
     with open(os.path.join(folder, f"{config_file}.jsonl")) as f:
         head, *rows, _ = map(json.loads, f)
-    head["tiers"][0].update(uri=os.path.join(work, "tier"), **changes)
+    head["tiers"][0].update({"uri": os.path.join(work, "tier"), **changes})
     if tier:
         head["tiers"] += [dict(head["tiers"][0], name="second", uri=tier)]
     rows = sorted(rows, key=lambda row: row["n_tokens"])[:n_contexts]
@@ -114,28 +114,28 @@ def drop(model, folder):
     work = tempfile.mkdtemp(dir=folder)
     ids = place(folder, work, "one", "snapkv_drop_0_5", 2)
     todo = asked(folder, ids)
-    engine = Engine(model, work, "one", dropped=True, num_gpu_blocks_override=12, block_size=128)
-    ordinary = [one[5:405] for one in todo]
-    mine, alone = own(engine, ordinary, 60), [engine.ask([one], 200)[0][0] for one in todo]
+    engine = Engine(model, work, "one", dropped=True, num_gpu_blocks_override=12, block_size=128, max_model_len=1280)
+    ordinary = [one[5:205] for one in todo]
+    mine, alone = own(engine, ordinary), [engine.ask([one], LONG)[0][0] for one in todo]
     loaded = []
     real = engine.connector.scheduler.allocated
     engine.connector.scheduler.allocated = lambda request, blocks, n: (loaded.append(n), real(request, blocks, n))
-    got = [answer for answer, _ in engine.ask(todo, 200)]
+    got = [answer for answer, _ in engine.ask(todo, LONG)]
     n = sum(one > 0 for one in loaded)
     check(f"preempted: {n} loads", n > 2)
     check("preempted", got == alone)
     for one, want in zip(ordinary, mine):  # pages of a dropped request are given to an ordinary one
         engine.ask([todo[0]], 2)
-        check("the next owner of marked pages", engine.ask([one], 60)[0][0] == want)
-    got = engine.ask([todo[0], ordinary[0], todo[1], ordinary[1]], 60)
-    check("one after another, few pages", [got[1][0], got[3][0]] == mine and got[0][0] == alone[0][:60])
+        check("the next owner of marked pages", engine.ask([one], N)[0][0] == want)
+    got = engine.ask([todo[0], ordinary[0], todo[1], ordinary[1]], N)
+    check("one after another, few pages", [got[1][0], got[3][0]] == mine and got[0][0] == alone[0][:N])
     steps = engine.llm.llm_engine
     for after in 1, 2, 5:
-        steps.add_request(f"gone-{after}", {"prompt_token_ids": todo[0]}, SamplingParams(temperature=0, max_tokens=50))
+        steps.add_request(f"90{after}", {"prompt_token_ids": todo[0]}, SamplingParams(temperature=0, max_tokens=50))
         for _ in range(after):
             steps.step()
-        steps.abort_request([next(iter(steps.output_processor.request_states))])
-        check(f"aborted after {after} steps", engine.ask([ordinary[0]], 60)[0][0] == mine[0])
+        steps.abort_request([f"90{after}"])
+        check(f"aborted after {after} steps", engine.ask([ordinary[0]], N)[0][0] == mine[0])
     engine.ask([ordinary[0][:20]], 2)
     check(f"{engine.blocks_in_use()} blocks are left", engine.blocks_in_use() == 0)
     print(f"vllm: dropped: {n} loads of 2 preempted requests; aborts; pages given on", flush=True)
@@ -173,10 +173,8 @@ def redis(model, folder):
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
     server = Redis(work, port)
-    try:
-        ids = place(folder, work, "one", "kivi_bits_2", kind="redis", state=os.path.join(work, "state"))
-    finally:
-        pass
+    ids = place(folder, work, "one", "kivi_bits_2", kind="redis", uri=f"redis://127.0.0.1:{port}",
+                state=os.path.join(work, "state"))
     todo = asked(folder, ids)
     engine = Engine(model, work, "one")
     try:
