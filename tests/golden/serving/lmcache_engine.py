@@ -1,5 +1,5 @@
-"""lmcache_engine.py - `lmcache server` with the plugin evp.lmcache, and an engine's side made of LMCache's own classes, for
-the parts of this oracle."""
+"""lmcache_engine.py - `lmcache server` with the plugin evp.lmcache, and an engine's side made of LMCache's own classes,
+for the parts of this oracle."""
 import itertools, json, os, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 import torch, zmq
@@ -89,9 +89,17 @@ class Rank:
         self.context = zmq.Context()
         self.context.setsockopt(zmq.LINGER, 0)
         self.client = RequestClientFactory.create(f"tcp://127.0.0.1:{server.port}", context=self.context)
-        self.pages = {f"layer.{i}": torch.zeros(2, 140, BLOCK, self.heads, DIM, dtype=torch.bfloat16) for i in range(LAYERS)}
+        self.pages = {
+    f"layer.{i}": torch.zeros(
+        2,
+        140,
+        BLOCK,
+        self.heads,
+        DIM,
+         dtype=torch.bfloat16) for i in range(LAYERS)}
         self.blocks = list(range(130, 0, -1))
-        self.transfer = create_transfer_context(self.pages, mode="lmcache_driven", instance_id=os.getpid() * 100 + next(_instances), req_client=self.client)
+        self.transfer = create_transfer_context(self.pages, mode="lmcache_driven", req_client=self.client,
+                                                instance_id=os.getpid() * 100 + next(_instances))
         groups = [EngineGroupInfo(engine_group_id=0, layer_indices=tuple(range(LAYERS)), tokens_per_block=BLOCK)]
         self.transfer.register(self.pages, model, ranks, CHUNK // BLOCK, 20.0, layout_hints={"kv_layout": "NHD"},
                                engine_type=EngineType.VLLM, engine_group_infos=groups)
