@@ -55,8 +55,8 @@ fake("lmcache.v1.multiprocess.token_hasher", TokenHasher=TokenHasher)
 fake("lmcache.v1.platform", create_event_notifier=Notifier)
 fake("sglang.srt.mem_cache.hicache_storage", HiCacheStorage=type("HiCacheStorage", (), {
     "register_mem_pool_host": lambda self, pool: setattr(self, "mem_pool_host", pool)}))
-fake("sglang.srt.mem_cache.utils", get_hash_str=lambda tokens,
-     prior, page_size: [h.hex() for h in chain(tokens, page_size)])
+fake("sglang.srt.mem_cache.utils",
+     get_hash_str=lambda tokens, prior, page_size: [h.hex() for h in chain(tokens, page_size)])
 importlib.metadata.version = lambda name: "0.0.1"
 
 import evp
@@ -83,17 +83,8 @@ def reference(store, id, n, chunk, type):
         out, size = {}, CHUNK * DIM * (4 if type == "f32" else 2)
         for w, layer, head in itertools.product(range(2), range(LAYERS), range(HEADS)):
             rows = bytearray(size)
-            payload.rows(
-    layer,
-    "kv"[w],
-    rows,
-    heads=(
-        head,
-        head + 1),
-        rows=(
-            chunk * CHUNK,
-            (chunk + 1) * CHUNK),
-             type=type)
+            payload.rows(layer, "kv"[w], rows, heads=(head, head + 1), rows=(chunk * CHUNK, (chunk + 1) * CHUNK),
+                         type=type)
             for row in range(CHUNK):
                 out[w, layer, head, row] = bytes(rows[row * size // CHUNK:(row + 1) * size // CHUNK])
         return out
@@ -120,10 +111,9 @@ a, b = chain(tokens("a", 150), CHUNK), chain(tokens("b", 130), CHUNK)
 opened.clear()
 subprocess.run(["sh", "-c", f'set -- second; . {script}'], check=True)
 refresh("two new, two gone")
-print("a1 is gone, a2 has its chunks:",
-    {space.where[h].prefix.n_tokens for h in a},
-    "b1 is of another config:",
-     space.where[b[0]].prefix.config)
+print("a1 is gone, a2 has its chunks:", {space.where[h].prefix.n_tokens for h in a})
+print("b1 is of another config:", space.where[b[0]].prefix.config)
+opened.clear()
 
 # ---- LMCache
 print("lmcache:")
@@ -156,15 +146,8 @@ def result(query, task):
 
 adapter = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK})
 keys = [key(h) for h in a + b] + [key(a[0], model="Org/other"), key(a[0], group=1), key(a[0], salt="tenant"), key(b"?")]
-print(
-    "found",
-    result(
-        adapter.query_lookup_and_lock_result,
-        adapter.submit_lookup_and_lock_task(
-            keys,
-            {})),
-            "of",
-             len(keys))
+found = result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys, {}))
+print("found", found, "of", len(keys))
 narrow = {0: types.SimpleNamespace(shapes=[[2, LAYERS, CHUNK, 2 * DIM]], dtypes=["torch.bfloat16"])}
 print("narrow", result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys[:1], narrow)))
 for ranks, type, name in ((1, "torch.bfloat16", "bf16"), (3, "torch.bfloat16", "bf16"), (3, "torch.float32", "f32")):
@@ -227,13 +210,15 @@ for layout, (rank, size) in itertools.product(Pool.dims, ((0, 1), (1, 3))):
     hits = made.batch_exists([h.hex() for h in a] + ["00" * 32, a[0].hex()])
     got = made.batch_get_v1([a[2].hex(), "00" * 32], Indices(range(64, 128)))
     want = reference(space.store, "a", 150, 2, "bf16")
-    equal = all(pool.row(w, layer, 64 + row, head - rank * HEADS // size) == rows for (w, layer, head, row), rows in want.items()
+    equal = all(pool.row(w, layer, 64 + row, head - rank * HEADS // size) == rows
+                for (w, layer, head, row), rows in want.items()
                 if rank * HEADS // size <= head < (rank + 1) * HEADS // size)
     used = sum(map(bool, pool.bytes.raw)) <= 2 * 2 * LAYERS * CHUNK * pool.head_num * DIM  # one page, and no other
     print(layout, f"rank {rank} of {size}: {hits} hits, loaded {got}, equal {equal}, only there {used}")
     made.close()
-for text, pool, more in (("unified", Pool("page_unified"), {}), ("fp8", Pool("layer_first", dtype="torch.float8_e5m2"), {}),
-                         ("mla", Pool("layer_first"), {"is_mla_model": True}), ("other", Pool("layer_first"), {"model_name": "x"})):
+for text, pool, more in (("unified", Pool("page_unified"), {}), ("mla", Pool("layer_first"), {"is_mla_model": True}),
+                         ("fp8", Pool("layer_first", dtype="torch.float8_e5m2"), {}),
+                         ("other", Pool("layer_first"), {"model_name": "x"})):
     try:
         made = backend(pool, **more)
         print(text, made.batch_exists([a[0].hex()]))

@@ -1,6 +1,7 @@
 """part_lmcache_faults.py MODEL FOLDER - `lmcache server` with the plugin evp.lmcache over the contexts of `place`,
 while payloads are damaged and removed, plans replace each other beside three clients, and a Redis server is paused,
-killed and restarted. What LMCache gives an engine must be a placed payload's rows or nothing, and no process may die."""
+killed and restarted. What LMCache gives an engine must be a placed payload's rows or nothing, and no process may
+die."""
 import glob, json, os, random, shutil, signal, subprocess, sys, tempfile, threading, time
 
 folder = os.path.abspath(sys.argv[2])

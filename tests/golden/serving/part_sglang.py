@@ -25,17 +25,12 @@ def check(ok, text):
 def pool_of(layout, heads, dtype=torch.bfloat16, dim=DIM):
     k, v = (tuple(torch.zeros(PAGE, heads, dim, dtype=dtype) for _ in range(LAYERS)) for _ in "kv")
     addresses = torch.tensor([t.data_ptr() for t in k], dtype=torch.uint64)
-    buffers = info.KVBuffers(
-    k=k,
-    v=v,
-    k_data_ptrs=addresses,
-    v_data_ptrs=addresses,
-    layout=list(
-        info.KVBufferLayout)[0])
-    buffer_info = info.MHABufferInfo(buffers=buffers, page_size=PAGE, head_num=heads, head_dim=dim, v_head_dim=dim, dtype=dtype,
-                                     device=torch.device("cpu"))
-    return MHATokenToKVPoolHost(buffer_info, 2.0, 0, PAGE, layout, pin_memory=False, device="cpu", device_capacity_tokens=1024,
-                                start_layer=0, end_layer=LAYERS)
+    buffers = info.KVBuffers(k=k, v=v, k_data_ptrs=addresses, v_data_ptrs=addresses,
+                             layout=list(info.KVBufferLayout)[0])
+    buffer_info = info.MHABufferInfo(buffers=buffers, page_size=PAGE, head_num=heads, head_dim=dim, v_head_dim=dim,
+                                     dtype=dtype, device=torch.device("cpu"))
+    return MHATokenToKVPoolHost(buffer_info, 2.0, 0, PAGE, layout, pin_memory=False, device="cpu",
+                                device_capacity_tokens=1024, start_layer=0, end_layer=LAYERS)
 
 
 def backend(pool, rank=0, size=1, name="none", model="Org/smol", mla=False, **more):
@@ -43,7 +38,8 @@ def backend(pool, rank=0, size=1, name="none", model="Org/smol", mla=False, **mo
              "manifest": f"{folder}/{name}.jsonl", **(more or {"model_digest": digest})}
     config = HiCacheStorageConfig(tp_rank=rank, tp_size=size, pp_rank=0, pp_size=1, attn_cp_rank=0, attn_cp_size=1,
                                   is_mla_model=mla, enable_storage_metrics=False,
-                                  is_page_first_layout=pool.layout == "page_first", model_name=model, extra_config=extra)
+                                  is_page_first_layout=pool.layout == "page_first", model_name=model,
+                                  extra_config=extra)
     made = StorageBackendFactory.create_backend("dynamic", config, pool)
     made.register_mem_pool_host(pool)
     return made
@@ -69,9 +65,8 @@ def check_pages(tokens, want, layout, rank, size, name):
     same = sum(np.array_equal(page_of(pool, int(at[i * PAGE])).contiguous().view(torch.uint16).numpy(),
                               mine[:, :, i * PAGE:(i + 1) * PAGE]) for i in range(len(hashes)))
     evp.close()
-    check(
-    ok and same == len(hashes) > 9,
-     f"{name} {layout} rank {rank} of {size}: {same} of {len(hashes)} pages are equal")
+    check(ok and same == len(hashes) > 9,
+          f"{name} {layout} rank {rank} of {size}: {same} of {len(hashes)} pages are equal")
 
 
 def refused(text, **more):
