@@ -25,11 +25,21 @@ def metadata():
     return "\n".join(head) + "\n\n" + text
 
 
+def entry_points():
+    """The tables [project.entry-points."GROUP"] of pyproject.toml, as a wheel has them."""
+    with open(os.path.join(HERE, "pyproject.toml"), encoding="utf-8") as f:
+        groups = re.findall(r'^\[project\.entry-points\."(.+)"\]\n((?:\w.*\n)+)', f.read(), re.M)
+    return "\n".join(f"[{group}]\n" + lines.replace('"', "") for group, lines in groups)
+
+
 def files():
     info = f"evp-{version()}.dist-info"
-    with open(os.path.join(HERE, "evp", "__init__.py"), "rb") as f:
-        yield "evp/__init__.py", f.read()
+    for name in sorted(os.listdir(os.path.join(HERE, "evp"))):
+        if name.endswith(".py"):
+            with open(os.path.join(HERE, "evp", name), "rb") as f:
+                yield f"evp/{name}", f.read()
     yield f"{info}/METADATA", metadata().encode()
+    yield f"{info}/entry_points.txt", entry_points().encode()
     yield f"{info}/WHEEL", b"Wheel-Version: 1.0\nGenerator: evp\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
 
 

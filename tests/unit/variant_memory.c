@@ -227,5 +227,5 @@ Test(variant_memory, a_device_failure_ends_the_variant)
 {
     /* the rows to be rounded; lengths, positions, six packed tensors of each layer */
     cr_assert_eq(fail_at_each(&reads_left), L * G * 2 + 2 + L * 6);
-    cr_assert_geq(fail_at_each(&syncs_left), 2);        // scores, the variant; a backend's read may sync too
+    cr_assert_geq(fail_at_each(&syncs_left), 2); // scores, the variant; a backend's read may sync too
 }

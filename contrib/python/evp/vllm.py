@@ -1,0 +1,437 @@
+"""evp.vllm - a KV connector for vLLM that reads placed contexts. It never writes to a tier.
+
+    vllm serve MODEL --kv-transfer-config '{"kv_connector": "EvpConnector", "kv_connector_module_path": "evp.vllm",
+        "kv_role": "kv_consumer", "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": {"manifest": "/srv/evp/manifest.jsonl"}}'
+
+The longest placed prefix of a prompt is loaded while other requests go on, whole or from where vLLM's own prefix cache
+ends. What fails to load is computed (`recompute`; vLLM's default policy fails the request). Rows are written by the
+attention backend itself, so cache types, layouts, block sizes and tensor parallelism are vLLM's. A new load is seen
+within a second. /metrics counts the tokens: vllm:external_prefix_cache_queries_total and ..._hits_total.
+
+Settings, in kv_connector_extra_config:
+    manifest        the manifest that evp-load carried out
+    model_name      the payloads' name for the model, if it is not vLLM's
+    model_digest    the payloads' digest of the model: compared instead of the name
+    name_space      as in evp-load --namespace, of requests without cache_salt
+    dropped         true: serve variants with dropped tokens too, see evp.vllm_dropped
+
+A request with cache_salt S finds what was loaded with --namespace S and nothing else, one without it nothing of theirs.
+Requests with a LoRA adapter, images, prompt embeddings, or for pooling are left to vLLM; so are models with
+sliding windows, MLA, or more than one kind of attention, and payloads of another model: the log says so once.
+
+vLLM's prefix cache keeps loaded rows under the hashes of their tokens: prompts that share only the beginning get the
+rows of a lossy variant too. If that is not wanted, use --no-enable-prefix-caching.
+
+In a MultiConnector put this connector first: vLLM takes the first one that has tokens. Give kv_load_failure_policy to
+both.
+"""
+import queue
+import threading
+import time
+from dataclasses import dataclass, field
+
+import torch
+from vllm import __version__ as vllm_version
+from vllm.distributed import get_tensor_model_parallel_rank
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (KVConnectorBase_V1, KVConnectorMetadata, KVConnectorRole,
+                                                               SupportsHMA)
+
+import evp
+from evp import engine, vllm_dropped
+
+TESTED = "0.32"  # version of vLLM
+LOADERS = 4      # threads of a worker that read payloads
+STORES = 64      # namespaces that are kept open
+TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+@dataclass
+class Load:
+    request: str
+    name_space: str  # None: the default
+    prefix: evp.Prefix
+    first: int       # tokens that vLLM has already
+    end: int         # tokens it shall have
+    blocks: list     # ids of the request's blocks
+    block_size: int
+
+    def failing(self):
+        """The blocks to compute if this fails."""
+        return self.blocks[self.first // self.block_size:-(-self.end // self.block_size)]
+
+
+@dataclass
+class Meta(KVConnectorMetadata):
+    loads: list = field(default_factory=list)
+    gone: set = field(default_factory=set)  # requests that have finished or lost their blocks
+
+
+class Stores:
+    """The open store of each namespace. Opening and refreshing wait for tiers; looking one up does not."""
+
+    def __init__(self, settings):
+        self.settings, self.lock = settings, threading.Lock()
+        self.at = {None: self._open(settings.name_space)}
+
+    def _open(self, name_space):
+        return evp.open(self.settings.manifest, name_space=name_space)
+
+    def get(self, name_space):
+        store = self.at.get(name_space)
+        if store is None:
+            store = self._open(name_space)
+            with self.lock:
+                self.at[name_space] = store
+                if len(self.at) > STORES:  # whoever still uses it keeps it open
+                    del self.at[next(name for name in self.at if name is not None)]
+        return store
+
+    def all(self):
+        with self.lock:
+            return list(self.at.values())
+
+
+# ---- what vLLM runs -----------------------------------------------------------------------------------------------
+
+
+def engine_model(config, settings):
+    """vLLM's model, for engine.difference()."""
+    model = config.model_config
+    text, head_dim = model.hf_text_config, model.get_head_size()
+    return engine.Model(text.num_hidden_layers, model.get_total_num_kv_heads(), head_dim,
+                        engine.hf_rope(text, head_dim), TYPES.get(model.dtype), settings.model_name or model.model,
+                        settings.model_digest)
+
+
+def unfit(kv_cache_config):
+    """Why this cache cannot hold payloads; None: it can."""
+    specs = [group.kv_cache_spec for group in kv_cache_config.kv_cache_groups]
+    if len(specs) != 1 or type(specs[0]).__name__ != "FullAttentionSpec":
+        return "the model has other layers than full attention, or several kinds of them"
+    if getattr(specs[0], "sliding_window", None) or getattr(specs[0], "attention_chunk_size", None):
+        return "the model's attention has a window"
+    return None
+
+
+def unable_to_drop(config):
+    """Why variants with dropped tokens cannot be served; None: they can."""
+    parallel = config.parallel_config
+    if not vllm_dropped.registered():
+        return "evp's plugin for vLLM is not loaded: install evp with pip, and look at VLLM_PLUGINS"
+    if config.cache_config.enable_prefix_caching:
+        return "vLLM's prefix cache would give their pages to other prompts: use --no-enable-prefix-caching"
+    if config.speculative_config is not None:
+        return "the drafter does not know of dropped tokens"
+    if max(getattr(parallel, name, 1) for name in ("decode_context_parallel_size", "prefill_context_parallel_size")) > 1:
+        return "with context parallelism a request's length is counted elsewhere"
+    return None
+
+
+# ---- the scheduler's half -----------------------------------------------------------------------------------------
+
+
+class Scheduler:
+    """Finds prompts. Nothing here waits for a tier: a thread opens namespaces and reads what has changed."""
+
+    def __init__(self, config, kv_cache_config, settings):
+        self.block_size, self.stores = config.cache_config.block_size, Stores(settings)
+        self.found = {}    # request -> (changes seen, namespace, Prefix or None) of waiting requests
+        self.tried = {}    # request -> its preemptions when it was loaded: what failed is not tried again
+        self.pending = []  # loads for the next step
+        self.pool, self.held, self.let_go = None, {}, []  # blocks marked in vllm_dropped, and those of the step before
+        self.changes, self.opening, self.wake = 0, {}, threading.Event()
+        reason = unfit(kv_cache_config) or self._other_model(engine_model(config, settings))
+        self.serves = reason is None
+        if reason:
+            engine.once(f"nothing is loaded: {reason}")
+        self.no_drop = unable_to_drop(config) if settings.dropped else "the setting 'dropped' is not true"
+        if settings.dropped and self.no_drop:
+            engine.once(f"variants with dropped tokens are not loaded: {self.no_drop}")
+        if self.serves:
+            threading.Thread(target=self._watch, name="evp-watch", daemon=True).start()
+
+    def _other_model(self, model):
+        store = self.stores.get(None)
+        for prefix in store.list()[:1]:
+            try:
+                with store.payload(prefix) as payload:
+                    return engine.difference(payload, model)
+            except evp.Error as error:
+                engine.once(str(error))
+        return None
+
+    def _watch(self):
+        while True:
+            self.wake.wait(1)
+            self.wake.clear()
+            for name_space in list(self.opening):
+                try:
+                    self.stores.get(name_space)
+                    self.changes += 1
+                    del self.opening[name_space]
+                except (evp.Error, ValueError) as error:
+                    self.opening[name_space] = 0
+                    engine.once(str(error))
+            for store in self.stores.all():
+                try:
+                    self.changes += store.refresh()
+                except evp.Error as error:
+                    engine.once(str(error))
+
+    def _store(self, salt):
+        """The store of a salt; None: it is being opened; False: there is none."""
+        store = self.stores.at.get(salt)
+        if store:
+            return store
+        if "\0" in salt or salt not in self.opening and len(self.opening) >= STORES:
+            return False
+        asked = self.opening.setdefault(salt, time.monotonic())
+        self.wake.set()
+        return None if time.monotonic() - asked < 1 else False
+
+    def _usable(self, config):
+        if engine.keeps_all(config):
+            return True
+        reason = self.no_drop
+        if not reason and ("pyramidkv" in config or "adakv" in config):
+            reason = "its layers or heads keep different numbers of tokens"
+        if reason:
+            engine.once(f"contexts placed as {config} are not loaded: {reason}")
+        return not reason
+
+    def _find(self, store, request):
+        """The longest prefix that can be loaded: a Prefix or None."""
+        tokens = request.prompt_token_ids
+        try:
+            found = store.find(tokens)
+            while found and not (self._usable(found.config) and self._end(found, request)):
+                found = store.find(tokens[:found.n_tokens - 1])
+            return found
+        except evp.Error as error:
+            engine.once(str(error))
+            return None
+
+    @staticmethod
+    def _end(found, request):
+        """How many tokens the request has after loading: at least one must be left to compute."""
+        if engine.keeps_all(found.config):
+            return min(found.n_tokens, request.num_tokens - 1)
+        return found.n_tokens if found.n_tokens < request.num_tokens else 0  # rows do not say which token they are
+
+    def matched(self, request, computed):
+        if not self.serves or request.lora_request or request.mm_features or request.prompt_token_ids is None \
+                or getattr(request, "prompt_embeds", None) is not None or request.pooling_params \
+                or self.tried.get(request.request_id) == request.num_preemptions:
+            return 0, False
+        store = self._store(request.cache_salt)
+        if store is None:
+            return None, False
+        seen, _, prefix = self.found.get(request.request_id, (-1, None, None))
+        if seen != self.changes:
+            seen, prefix = self.changes, self._find(store, request) if store else None
+            self.found[request.request_id] = seen, request.cache_salt, prefix
+        if not prefix or computed and not engine.keeps_all(prefix.config):
+            return 0, False
+        n = max(0, self._end(prefix, request) - computed)
+        return n, n > 0
+
+    def allocated(self, request, blocks, n):
+        if n <= 0:
+            return
+        _, name_space, prefix = self.found.pop(request.request_id)
+        end = self._end(prefix, request)
+        self.tried[request.request_id] = request.num_preemptions
+        self.pending.append(Load(request.request_id, name_space, prefix, end - n, end, blocks.get_block_ids()[0],
+                                 self.block_size))
+        if not engine.keeps_all(prefix.config):  # nobody gets this block before the workers have taken its mark away
+            self.held[request.request_id] = blocks.blocks[0][0]
+            self.pool.touch([blocks.blocks[0][0]])
+
+    def step(self, output):
+        if self.let_go:
+            self.pool.free_blocks(self.let_go)
+        gone = set(output.finished_req_ids) | set(output.preempted_req_ids or ())
+        self.let_go = [self.held.pop(request) for request in gone if request in self.held]
+        meta, self.pending = Meta(self.pending, gone), []
+        return meta
+
+    def finished(self, request):
+        self.found.pop(request.request_id, None)
+        self.tried.pop(request.request_id, None)
+
+
+# ---- the worker's half --------------------------------------------------------------------------------------------
+
+
+class Worker:
+    """Threads read payloads and write rows into pages that wait for them. Results are taken by the engine's thread."""
+
+    def __init__(self, config, kv_cache_config, settings):
+        self.config, self.kv_cache_config, self.settings = config, kv_cache_config, settings
+        self.model = engine_model(config, settings)
+        self.layers, self.stores = [], None
+        self.todo, self.results = queue.SimpleQueue(), queue.SimpleQueue()
+        self.loading, self.gone, self.failed = set(), set(), set()
+
+    def register(self, caches):
+        context = self.config.compilation_config.static_forward_context
+        self.names = set(caches)
+        self.layers = [(self._index(name), context[name]) for name in caches]
+        self.device = next(iter(caches.values())).device
+        self.stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
+        vllm_dropped.prepare(self.kv_cache_config.num_blocks, self.device)
+        self.stores = Stores(self.settings)
+        for _ in range(LOADERS):
+            threading.Thread(target=self._work, name="evp-load", daemon=True).start()
+
+    @staticmethod
+    def _index(name):
+        """model.layers.7.self_attn.attn -> 7"""
+        return next(int(part) for part in name.split(".") if part.isdigit())
+
+    def start(self, loads):
+        written = torch.cuda.current_stream(self.device).record_event() if loads and self.stream else None
+        for load in loads:
+            self.loading.add(load.request)
+            self.todo.put((load, written))
+
+    def _work(self):
+        while True:
+            load, written = self.todo.get()
+            dropped = None
+            try:
+                if self.stream:
+                    with torch.cuda.stream(self.stream):
+                        self.stream.wait_event(written)
+                        dropped = self._load(load)
+                        self.stream.synchronize()
+                else:
+                    dropped = self._load(load)
+            except Exception as error:  # whatever it is, the engine computes these tokens
+                engine.once(f"{load.prefix.n_tokens} tokens on tier '{load.prefix.tier}' are computed, not loaded: {error}")
+            self.results.put((load, dropped))
+
+    def _load(self, load):
+        """Returns how many tokens the variant has dropped."""
+        store = self.stores.get(load.name_space)
+        store.refresh()
+        with store.payload(load.prefix) as payload:
+            reason = engine.difference(payload, self.model) or self._unfit()
+            if reason:
+                raise ValueError(reason)
+            shape, rows = payload.shape, (load.first, load.end)
+            if shape.n_tokens != load.prefix.n_tokens or shape.n_rows is None:
+                raise ValueError("its layers or heads keep different numbers of tokens")
+            if shape.n_rows < shape.n_tokens:
+                rows = 0, shape.n_rows
+                if not vllm_dropped.covers(self.names):
+                    raise ValueError("the attention backend in use does not know of dropped tokens")
+            at = torch.arange(*rows)
+            slots = torch.tensor(load.blocks)[at // load.block_size] * load.block_size + at % load.block_size
+            slots = slots.to(self.device)
+            for index, layer in self.layers:
+                self._write(payload, index, layer, rows, slots)
+            return shape.n_tokens - shape.n_rows
+
+    def _unfit(self):
+        indices = sorted(index for index, _ in self.layers)
+        if indices != list(range(indices[0], indices[0] + len(indices))) or indices[-1] >= self.model.n_layers:
+            return "vLLM has other layers than the model, such as a drafter's"
+        if not all(hasattr(layer.impl, "do_kv_cache_update") for _, layer in self.layers):
+            return "the attention backend in use writes rows only during the forward pass"
+        return None
+
+    def _write(self, payload, index, layer, rows, slots):
+        """Rows of this rank's heads into their slots, by the engine's own kernel."""
+        heads = layer.impl.num_kv_heads
+        first = get_tensor_model_parallel_rank() * self.model.n_kv_heads // self.config.parallel_config.tensor_parallel_size
+        key, value = (torch.empty((len(slots), heads, self.model.head_dim), dtype=self.config.model_config.dtype,
+                                  pin_memory=self.stream is not None) for _ in range(2))
+        for what, to in ("k", key), ("v", value):
+            payload.rows(index, what, (to.data_ptr(), to.numel() * to.element_size()), heads=(first, first + heads),
+                         rows=rows, type=self.model.dtype, strides=(self.model.head_dim, heads * self.model.head_dim, 1))
+        layer.impl.do_kv_cache_update(layer, key.to(self.device, non_blocking=True),
+                                      value.to(self.device, non_blocking=True), layer.kv_cache, slots)
+
+    def forget(self, gone):
+        """Before the step's attention metadata are made."""
+        vllm_dropped.unmark(gone)
+        self.gone |= gone & self.loading
+
+    def finished(self):
+        done = set()
+        while not self.results.empty():
+            load, dropped = self.results.get()
+            done.add(load.request)
+            if dropped is None:
+                self.failed.update(load.failing())
+            elif dropped and load.request not in self.gone:
+                vllm_dropped.mark(load.request, load.blocks[0], dropped)
+        self.loading -= done
+        self.gone -= done
+        return done
+
+
+# ---- what vLLM calls ----------------------------------------------------------------------------------------------
+
+
+class EvpConnector(KVConnectorBase_V1, SupportsHMA):
+    def __init__(self, vllm_config, role, kv_cache_config=None):
+        super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
+        given = self._kv_transfer_config
+        settings = engine.settings(given.kv_connector_extra_config or {}, dropped=False)
+        if not vllm_version.startswith(TESTED):
+            engine.once(f"tested with vLLM {TESTED}, this is {vllm_version}")
+        if given.kv_load_failure_policy != "recompute":
+            engine.once("kv_load_failure_policy is not 'recompute': a request whose load fails fails too")
+        self.scheduler = self.worker = None
+        if role == KVConnectorRole.SCHEDULER:
+            self.scheduler = Scheduler(vllm_config, kv_cache_config, settings)
+        else:
+            self.worker = Worker(vllm_config, kv_cache_config, settings)
+
+    # in the scheduler
+    def bind_gpu_block_pool(self, gpu_block_pool):
+        self.scheduler.pool = gpu_block_pool
+
+    def get_num_new_matched_tokens(self, request, num_computed_tokens):
+        return self.scheduler.matched(request, num_computed_tokens)
+
+    def update_state_after_alloc(self, request, blocks, num_external_tokens):
+        self.scheduler.allocated(request, blocks, num_external_tokens)
+
+    def build_connector_meta(self, scheduler_output):
+        return self.scheduler.step(scheduler_output)
+
+    def request_finished(self, request, block_ids):
+        self.scheduler.finished(request)
+        return False, None
+
+    request_finished_all_groups = request_finished
+
+    # in each worker
+    def register_kv_caches(self, kv_caches):
+        self.worker.register(kv_caches)
+
+    def handle_preemptions(self, kv_connector_metadata):
+        self.worker.forget(kv_connector_metadata.gone)
+
+    def start_load_kv(self, forward_context, **kwargs):
+        self.worker.start(self._get_connector_metadata().loads)
+
+    def get_finished(self, finished_req_ids):
+        return None, self.worker.finished() or None
+
+    def get_block_ids_with_load_errors(self):
+        failed, self.worker.failed = self.worker.failed, set()
+        return failed
+
+    def wait_for_layer_load(self, layer_name):
+        pass
+
+    def save_kv_layer(self, layer_name, kv_layer, attn_metadata, **kwargs):
+        pass
+
+    def wait_for_save(self):
+        pass

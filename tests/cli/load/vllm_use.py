@@ -1,0 +1,340 @@
+"""vllm_use.py MANIFEST FILE - evp.vllm between a real store and stand-ins for vLLM and torch. FILE is c1's payload."""
+import ctypes, json, sys, time, types
+
+
+def module(name, **members):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__dict__.update(members)
+    return sys.modules[name]
+
+
+# ---- torch: vectors of integers, and buffers -------------------------------------------------------------------------
+
+
+class Vector(list):
+    def __getitem__(self, i):
+        return Vector(self[j] for j in i) if isinstance(i, Vector) else list.__getitem__(self, i)
+
+    def __floordiv__(self, n):
+        return Vector(i // n for i in self)
+
+    def __mod__(self, n):
+        return Vector(i % n for i in self)
+
+    def __mul__(self, n):
+        return Vector(i * n for i in self)
+
+    def __add__(self, other):
+        return Vector(i + j for i, j in zip(self, other))
+
+    def to(self, device):
+        return self
+
+
+class Buffer:
+    """[rows, heads, dim] of f32."""
+    device = types.SimpleNamespace(type="cpu")
+
+    def __init__(self, shape, **_):
+        self.at = (ctypes.c_float * (shape[0] * shape[1] * shape[2]))()
+
+    def row(self, i):
+        return bytes(self.at)[256 * i:256 * i + 256]  # as bytes: the numbers may be NaN
+
+    def data_ptr(self):
+        return ctypes.addressof(self.at)
+
+    def numel(self):
+        return len(self.at)
+
+    def element_size(self):
+        return 4
+
+    def to(self, device, non_blocking):
+        return self
+
+
+module("torch", float32="float32", float16="float16", bfloat16="bfloat16", empty=Buffer, int32="int32", tensor=Vector,
+       arange=lambda a, b: Vector(range(a, b)), zeros=lambda n, **_: [0] * n)
+
+# ---- vLLM ------------------------------------------------------------------------------------------------------------
+
+
+class Base:
+    def __init__(self, vllm_config, role, kv_cache_config):
+        self._kv_transfer_config = vllm_config.kv_transfer_config
+
+    def bind_connector_metadata(self, meta):
+        self._meta = meta
+
+    def _get_connector_metadata(self):
+        return self._meta
+
+
+Role = types.SimpleNamespace(SCHEDULER="scheduler", WORKER="worker")
+module("vllm", __version__="0.32.0")
+module("vllm.distributed", get_tensor_model_parallel_rank=lambda: 0)
+for name in "vllm.distributed.kv_transfer", "vllm.distributed.kv_transfer.kv_connector", "vllm.distributed.kv_transfer.kv_connector.v1":
+    module(name)
+module("vllm.distributed.kv_transfer.kv_connector.v1.base", KVConnectorBase_V1=Base, KVConnectorMetadata=object,
+       KVConnectorRole=Role, SupportsHMA=object)
+
+
+class Backends(dict):
+    __members__ = property(lambda self: self)
+
+
+class Backend:
+    def __init__(self, path):
+        self.path = path
+
+    def get_path(self):
+        return self.path
+
+    def is_overridden(self):
+        return self.path != "vllm's own"
+
+
+BACKENDS = Backends(CPU_ATTN=Backend("vllm's own"), OTHER=Backend("vllm's own"))
+for name in "vllm.v1", "vllm.v1.attention", "vllm.v1.attention.backends":
+    module(name)
+module("vllm.v1.attention.backends.registry", AttentionBackendEnum=BACKENDS,
+       register_backend=lambda backend, path: setattr(backend, "path", path))
+
+import evp                                # noqa: E402
+from evp import engine, vllm_dropped      # noqa: E402
+from evp.vllm import EvpConnector         # noqa: E402
+
+said = []
+engine.logger = types.SimpleNamespace(warning=lambda form, *values: said.append(form % values))
+TEXTS = {"cache": json.dumps({"dtype": "f32", "n_layers": 1, "n_heads": 1, "n_kv_heads": 1, "head_dim": 64,
+                              "rope": {"theta": 10000, "dims": 64, "scaling": "default"}}), "model_name": "Tiny",
+         "model_digest": "01" * 32}
+evp.Payload.text = lambda self, name: TEXTS[name]
+
+
+class FullAttentionSpec:
+    sliding_window = None
+
+
+class MLAAttentionSpec:
+    pass
+
+
+class Layer:
+    """A layer of attention: remembers which row is in which slot."""
+
+    def __init__(self):
+        self.impl, self.kv_cache, self.slots = self, None, {}
+        self.num_kv_heads = 1
+
+    def do_kv_cache_update(self, layer, key, value, cache, slots):
+        for i, slot in enumerate(slots):
+            self.slots[slot] = key.row(i), value.row(i)
+
+
+def config(extra, layer=None, **more):
+    S = types.SimpleNamespace
+    hf = S(num_hidden_layers=1, rope_parameters={"rope_type": "default", "rope_theta": 10000.0})
+    model = S(hf_text_config=hf, get_head_size=lambda: 64, get_total_num_kv_heads=lambda: 1, dtype="float32", model="/m/tiny")
+    out = S(kv_transfer_config=S(kv_connector_extra_config=extra, kv_load_failure_policy="recompute"), model_config=model,
+            cache_config=S(block_size=16, enable_prefix_caching=False), parallel_config=S(tensor_parallel_size=1),
+            speculative_config=None, compilation_config=S(static_forward_context={"model.layers.0.attn": layer}))
+    out.__dict__.update(more)
+    return out
+
+
+def cache_config(*specs):
+    return types.SimpleNamespace(kv_cache_groups=[types.SimpleNamespace(kv_cache_spec=s) for s in specs], num_blocks=99)
+
+
+class Pool(list):
+    """Blocks that somebody besides their request holds."""
+    touch = list.extend
+
+    def free_blocks(self, blocks):
+        for block in blocks:
+            self.remove(block)
+
+
+class Engine:
+    """Both halves, and the steps of a scheduler."""
+
+    def __init__(self, specs=(FullAttentionSpec(),), changes={}, **extra):
+        self.layer, self.pool, specs = Layer(), Pool(), cache_config(*specs)
+        given = config({"manifest": sys.argv[1], **extra}, self.layer, **changes)
+        self.one, self.other = EvpConnector(given, "scheduler", specs), EvpConnector(given, "worker", specs)
+        self.one.bind_gpu_block_pool(self.pool)
+        self.other.register_kv_caches({"model.layers.0.attn": types.SimpleNamespace(device=Buffer.device)})
+
+    def ask(self, request, computed=0):
+        return self.one.get_num_new_matched_tokens(request, computed)
+
+    def load(self, request, blocks, computed=0):
+        n, later = self.ask(request, computed)
+        assert n and later
+        at = types.SimpleNamespace(get_block_ids=lambda: [blocks], blocks=[blocks])
+        self.one.update_state_after_alloc(request, at, n)
+        return n
+
+    def step(self, finished=(), preempted=(), wait=True):
+        """One step: what the scheduler says, and what the worker has done: (requests, blocks that failed)."""
+        meta = self.one.build_connector_meta(types.SimpleNamespace(finished_req_ids=set(finished),
+                                                                   preempted_req_ids=set(preempted)))
+        self.other.handle_preemptions(meta)
+        self.other.bind_connector_metadata(meta)
+        self.other.start_load_kv(None)
+        until = time.monotonic() + 60
+        while wait and self.other.worker.results.qsize() < len(self.other.worker.loading) and time.monotonic() < until:
+            time.sleep(0.01)
+        return self.other.get_finished(set(finished))[1], self.other.get_block_ids_with_load_errors()
+
+
+def request(name, letter, n, **more):
+    ids = [1000 * ord(letter) + i for i in range(n)]
+    given = dict(request_id=name, prompt_token_ids=ids, num_tokens=n, num_preemptions=0, lora_request=None, mm_features=[],
+                 prompt_embeds=None, pooling_params=None, cache_salt=None)
+    return types.SimpleNamespace(**{**given, **more})
+
+
+def rows(letter, n):
+    """(key, value) of each row that the store has."""
+    with evp.open(sys.argv[1]) as store, store.payload(store.find(request("", letter, n).prompt_token_ids)) as payload:
+        k, v = (Buffer((payload.shape.n_rows, 1, 64)) for _ in range(2))
+        for side, to in ("k", k), ("v", v):
+            payload.rows(0, side, (to.data_ptr(), 4 * to.numel()), type="f32")
+        return [(k.row(i), v.row(i)) for i in range(payload.shape.n_rows)]
+
+
+def finds(e):
+    assert e.ask(request("1", "c", 120)) == (90, True)
+    assert e.ask(request("2", "z", 120)) == (0, False)
+    assert e.ask(request("3", "c", 90)) == (89, True)            # one token must be computed
+    assert e.ask(request("4", "c", 120), 32) == (58, True)       # two blocks are in vLLM's own cache
+    assert e.ask(request("5", "c", 120), 96) == (0, False)
+    for name in "lora_request", "mm_features", "prompt_embeds", "pooling_params":
+        assert e.ask(request(name, "c", 120, **{name: [1]})) == (0, False), name
+    assert e.ask(request("6", "c", 120, prompt_token_ids=None)) == (0, False)
+
+
+def salts(e):
+    def ask(name, letter, salt):
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            found = e.ask(request(name, letter, 210, cache_salt=salt))
+            if found != (None, False):
+                return found
+            time.sleep(0.05)
+
+    assert ask("1", "c", "tenant") == ask("2", "c", "nobody") == ask("3", "b", "tenant\0") == (0, False)
+    assert ask("4", "b", "tenant") == (60, True) and e.one.scheduler.found["4"][2].config == "none"
+    assert ask("5", "b", None) == (200, True) and e.one.scheduler.found["5"][2].config == "kivi:bits=2"
+
+
+def writes(e):
+    for letter, n, first in ("c", 90, 0), ("b", 200, 32):
+        blocks = [7, 3, 5, 20, 11, 40, 30, 31, 32, 33, 34, 35, 36]
+        assert e.load(request(letter, letter, n + 10), blocks, first) == n - first
+        assert e.step() == ({letter}, set())
+        want = {blocks[i // 16] * 16 + i % 16: row for i, row in enumerate(rows(letter, n)) if i >= first}
+        assert e.layer.slots == want, letter
+        e.layer.slots.clear()
+
+
+def fails(e):
+    with open(sys.argv[2], "r+b") as f:
+        f.seek(-100, 2)
+        old = f.read(1)
+        f.seek(-100, 2)
+        f.write(bytes([old[0] ^ 1]))
+    r = request("r", "c", 120)
+    assert e.load(r, [10, 11, 12, 13, 14, 15, 16, 17], 32) == 58
+    assert e.step() == ({"r"}, {12, 13, 14, 15})
+    assert e.ask(r) == (0, False)                                # it would fail again
+    r.num_preemptions = 1
+    assert e.ask(r) == (90, True)
+    e.one.request_finished(r, [])
+    assert e.ask(request("r", "c", 120)) == (90, True) and not e.one.scheduler.tried
+    with open(sys.argv[2], "r+b") as f:
+        f.seek(-100, 2)
+        f.write(old)
+
+
+def drops():
+    a = lambda name: request(name, "a", 60)
+    vllm_dropped._layers.clear()
+    e = Engine(dropped=True)
+    assert e.ask(a("1")) == (0, False)                           # the plugin is not loaded
+    vllm_dropped.register()
+    assert BACKENDS["CPU_ATTN"].path == "evp.vllm_dropped.CPU_ATTN" and BACKENDS["OTHER"].path == "vllm's own"
+    e = Engine()
+    assert e.ask(a("2")) == (0, False)                           # nobody asked for it
+    for changes in ({"speculative_config": 1}, {"cache_config": types.SimpleNamespace(block_size=16, enable_prefix_caching=True)},
+                    {"parallel_config": types.SimpleNamespace(tensor_parallel_size=1, decode_context_parallel_size=2)}):
+        assert Engine(dropped=True, changes=changes).ask(a("3")) == (0, False), changes
+    e = Engine(dropped=True)
+    assert e.load(a("4"), [9, 8, 7, 6]) == 50
+    assert e.step() == ({"4"}, {9, 8, 7, 6})                     # another attention backend
+    vllm_dropped._layers.add("model.layers.0.attn")
+    e = Engine(dropped=True)
+    assert e.ask(a("5"), 16) == (0, False) and e.ask(request("5", "a", 50)) == (0, False)
+    assert e.load(a("5"), [9, 8, 7, 6]) == 50 and e.pool == [9]
+    assert e.step() == ({"5"}, set())
+    assert sorted(e.layer.slots) == list(range(128, 137)) + list(range(144, 160))      # 25 rows
+    assert vllm_dropped._less[9] == 25
+    e.step(finished=["5"])
+    assert not any(vllm_dropped._less) and e.pool == [9]         # the workers know, but this step's blocks are given out
+    e.step()
+    assert e.pool == []
+    e.load(a("6"), [4, 5, 6, 7])
+    e.step()
+    e.step(preempted=["6"])
+    assert not any(vllm_dropped._less)
+    e.load(a("7"), [3, 5, 6, 7])                                 # aborted while it is loaded
+    e.other.start_load_kv, start = (lambda context: None), e.other.start_load_kv
+    e.step()
+    loads = e.other._meta.loads
+    e.other.worker.loading.add("7")
+    e.step(finished=["7"], wait=False)
+    e.other.start_load_kv = start
+    e.other._meta.loads = loads
+    e.other.start_load_kv(None)
+    until = time.monotonic() + 60
+    while not e.other.worker.results.qsize() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert e.other.get_finished(set()) == (None, {"7"}) and not any(vllm_dropped._less)
+
+
+def refuses():
+    def refused(what, **more):
+        said.clear()
+        engine._said.clear()
+        assert Engine(**more).ask(request("r", "c", 120)) == (0, False), what
+        print(f"{what}: {said[0]}")
+
+    window = FullAttentionSpec()
+    window.sliding_window = 512
+    refused("window", specs=[window])
+    refused("MLA", specs=[MLAAttentionSpec()])
+    refused("two kinds", specs=[FullAttentionSpec(), FullAttentionSpec()])
+    refused("digest", model_digest="02" * 32)
+    refused("name", model_name="org/Large")
+    for what, value in ("n_layers", 2), ("rope", {"theta": 500000, "dims": 64, "scaling": "default"}), ("dtype", "bf16"):
+        cache = dict(json.loads(TEXTS["cache"]), **{what: value})
+        old, TEXTS["cache"] = TEXTS["cache"], json.dumps(cache)
+        refused(what)
+        TEXTS["cache"] = old
+    for extra in {"manifest": ""}, {"manifest": "m", "droped": True}:
+        try:
+            engine.settings(extra, dropped=False)
+        except ValueError as error:
+            print("settings:", error)
+
+
+finds(Engine())
+salts(Engine())
+writes(Engine())
+fails(Engine())
+drops()
+refuses()
+print("all held")

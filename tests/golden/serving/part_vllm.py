@@ -1,0 +1,236 @@
+"""part_vllm.py MODEL FOLDER [MODE] - vLLM's answers from placed contexts are those of reference.py, token for token.
+
+keep: configs that keep all tokens, each alone and all at once beside requests with nothing placed, from vLLM's prefix
+cache on, and from the beginning of a context. drop: those with dropped tokens. chunks: prompts in chunks of 16 tokens.
+multi: before another connector. fp8: an fp8 cache. serve: the same over HTTP. Without MODE: each in its own process."""
+import json, os, shutil, subprocess, sys, time
+
+sys.path[0] = os.path.dirname(os.path.abspath(__file__))
+from reference import NEW, chosen, compare, prompts
+
+MODES = ("keep", "drop", "chunks", "multi", "fp8", "serve")
+os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_CPU_OMP_THREADS_BIND="nobind", VLLM_NO_USAGE_STATS="1",
+                  VLLM_LOGGING_LEVEL=os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"))
+OURS = {"kv_connector": "EvpConnector", "kv_connector_module_path": "evp.vllm", "kv_role": "kv_consumer",
+        "kv_load_failure_policy": "recompute"}
+failures = 0
+
+
+def connector(manifest, **more):
+    return OURS | {"kv_connector_extra_config": {"manifest": manifest, **more}}
+
+
+def check(what, fine):
+    global failures
+    failures += not fine
+    if not fine:
+        print("FAIL", what, flush=True)
+
+
+class Engine:
+    """A vLLM engine in this process whose manifest can be exchanged."""
+
+    def __init__(self, model, folder, name, transfer=None, dropped=False, **more):
+        from vllm import LLM
+        from vllm.config import KVTransferConfig
+
+        os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+        self.folder, self.manifest = folder, os.path.join(folder, f"vllm-{os.getpid()}.jsonl")
+        shutil.copy(os.path.join(folder, f"{name}.jsonl"), self.manifest)
+        transfer = transfer or connector(self.manifest, dropped=dropped)
+        self.llm = LLM(model, dtype="float32", enforce_eager=True, max_model_len=2048, max_num_seqs=8,
+                       enable_prefix_caching=not dropped,
+                       kv_transfer_config=KVTransferConfig(**transfer(self.manifest) if callable(transfer) else transfer),
+                       **more)
+
+    @property
+    def core(self):
+        return self.llm.llm_engine.engine_core.engine_core.scheduler
+
+    @property
+    def connector(self):
+        from evp.vllm import EvpConnector
+        one = self.core.connector
+        return one if isinstance(one, EvpConnector) else one._connectors[0]
+
+    def use(self, name):
+        """Exchanges the manifest, and waits until the adapter has seen it."""
+        scheduler = self.connector.scheduler
+        seen = scheduler.changes
+        shutil.copy(os.path.join(self.folder, f"{name}.jsonl"), self.manifest + ".new")
+        os.replace(self.manifest + ".new", self.manifest)
+        until = time.monotonic() + 60
+        while scheduler.changes == seen and time.monotonic() < until:
+            time.sleep(0.05)
+        self.forget()
+
+    def forget(self):
+        self.llm.reset_prefix_cache()
+
+    def ask(self, ids, n=NEW, **more):
+        """[(token ids, tokens that were not computed)] of prompts that come at the same time."""
+        from vllm import SamplingParams
+
+        asked = [{"prompt_token_ids": one, **more} for one in ids]
+        out = self.llm.generate(asked, SamplingParams(temperature=0, max_tokens=n, ignore_eos=True), use_tqdm=False)
+        return [(list(o.outputs[0].token_ids), o.num_cached_tokens) for o in out]
+
+    def blocks_in_use(self):
+        pool = self.core.kv_cache_manager.block_pool
+        return pool.num_gpu_blocks - 1 - pool.get_num_free_blocks()
+
+    def close(self):
+        os.remove(self.manifest)
+
+
+def compare_all(config, got, prompt, given, answers):
+    """got: {question: (ids, cached)}"""
+    whole = excused = 0
+    contexts = {q["id"]: q["context"] for q in given["questions"]}
+    for question, (ids, cached) in got.items():
+        n, fine = compare(ids, answers[config][question])
+        check(f"{config} {question}: differs at token {n}", fine)
+        check(f"{config} {question}: {cached} tokens not computed", cached == len(given["contexts"][contexts[question]]))
+        whole += n == NEW
+        excused += fine and n < NEW
+    return f"{config} {whole} of {len(got)}" + (f" (+ {excused} up to a tie)" if excused else "")
+
+
+def load(folder):
+    with open(os.path.join(folder, "answers.json")) as f:
+        return (*prompts(folder), json.load(f))
+
+
+def file_name(config):
+    return config.translate(str.maketrans(":=+.", "____"))
+
+
+def batches(engine, folder, configs, dropped):
+    prompt, given, answers = load(folder)
+    ordinary = [ids[5:305] for ids in list(prompt.values())[:8:4]]  # no context begins like this
+    for i, config in enumerate(configs):
+        engine.use(file_name(config))
+        if i == 0:
+            own = [ids for ids, _ in engine.ask(ordinary)]
+            engine.forget()
+        questions = chosen(config, given["questions"])
+        first = questions[0]
+        alone = engine.ask([prompt[first]])
+        said = compare_all(config, {first: alone[0]}, prompt, given, answers)
+        engine.forget()
+        some = questions if config == configs[0] else questions[:12]
+        got = engine.ask([prompt[q] for q in some] + ordinary)
+        print("vllm:", compare_all(config, dict(zip(some, got)), prompt, given, answers), flush=True)
+        check(f"{config}: ordinary requests in the batch", [ids for ids, _ in got[len(some):]] == own)
+        if dropped:
+            check(f"{config}: blocks are left", engine.ask([ordinary[0][:40]], 3) and engine.blocks_in_use() == 0)
+
+
+def keep(model, folder):
+    engine = Engine(model, folder, "none")
+    batches(engine, folder, ["none", "kivi:bits=4", "kivi:bits=2"], False)
+    prompt, given, answers = load(folder)
+    engine.use("none")
+    question = max(prompt, key=lambda q: len(prompt[q]))  # vLLM has 2 blocks, the rest is loaded
+    n = len(prompt[question])
+    engine.ask([prompt[question][:300]], 1)
+    got, cached = engine.ask([prompt[question]])[0]
+    check("from the prefix cache on", compare(got, answers["none"][question])[1] and cached > n - 60)
+    engine.forget()
+    part = prompt[question][:700] + prompt[question][900:1000]   # shares 512 tokens in whole parts of 256
+    got, cached = engine.ask([part], 8)[0]
+    check(f"the beginning of a context: {cached} tokens", cached == 512)
+    engine.forget()
+    with_salt = engine.ask([part], 8, cache_salt="other")[0]
+    check(f"another namespace has nothing: {with_salt[1]}", with_salt[1] == 0 and with_salt[0] == got)
+    engine.close()
+
+
+def drop(model, folder):
+    engine = Engine(model, folder, "snapkv_drop_0_5", dropped=True)
+    batches(engine, folder, ["snapkv:drop=0.5", "keydiff:drop=0.5", "knorm:drop=0.5", "snapkv:drop=0.5+kivi:bits=4"], True)
+    engine.close()
+
+
+def chunks(model, folder):
+    prompt, given, answers = load(folder)
+    engine = Engine(model, folder, "snapkv_drop_0_5", dropped=True, max_num_batched_tokens=16)
+    for config in ("snapkv:drop=0.5", "none"):
+        engine.use(file_name(config))
+        some = chosen(config, given["questions"])[1::16]
+        got = dict(zip(some, engine.ask([prompt[q] for q in some])))
+        print("vllm: in chunks of 16:", compare_all(config, got, prompt, given, answers), flush=True)
+    engine.close()
+
+
+def multi(model, folder):
+    prompt, given, answers = load(folder)
+    other = {"kv_connector": "ExampleConnector", "kv_role": "kv_both", "kv_load_failure_policy": "recompute",
+             "kv_connector_extra_config": {"shared_storage_path": os.path.join(folder, "example")}}
+    engine = Engine(model, folder, "none", transfer=lambda manifest: {
+        "kv_connector": "MultiConnector", "kv_role": "kv_both", "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": {"connectors": [connector(manifest), other]}})
+    some = chosen("none", given["questions"])[::24]
+    got = dict(zip(some, engine.ask([prompt[q] for q in some])))
+    print("vllm: before another connector:", compare_all("none", got, prompt, given, answers), flush=True)
+    engine.close()
+
+
+def fp8(model, folder):
+    """The cache is coarser than the payload: the engine's own prefill into it is what to compare with."""
+    prompt, given, _ = load(folder)
+    engine = Engine(model, folder, "none", kv_cache_dtype="fp8", block_size=64)
+    some = chosen("none", given["questions"])[::12]
+    loaded = engine.ask([prompt[q] for q in some], 8)
+    engine.connector.scheduler.serves = False
+    engine.forget()
+    own = engine.ask([prompt[q] for q in some], 8)
+    same = sum(a == b for (x, _), (y, _) in zip(loaded, own) for a, b in zip(x, y))
+    print(f"vllm: fp8 cache: {same} of {8 * len(some)} tokens are those of vLLM's own prefill", flush=True)
+    check("fp8", same >= 6 * len(some) and all(cached > 500 for _, cached in loaded))
+    engine.close()
+
+
+def serve(model, folder):
+    import socket, urllib.request
+
+    prompt, given, answers = load(folder)
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    transfer = json.dumps(connector(os.path.join(folder, "snapkv_drop_0_5.jsonl"), dropped=True))
+    server = subprocess.Popen([sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--dtype",
+                               "float32", "--enforce-eager", "--max-model-len", "2048", "--host", "127.0.0.1", "--port",
+                               str(port), "--no-enable-prefix-caching", "--kv-transfer-config", transfer])
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(url + "/health")
+                break
+            except OSError:
+                if server.poll() is not None:
+                    break
+                time.sleep(1)
+        got = {}
+        for q in chosen("snapkv:drop=0.5", given["questions"])[:4]:
+            body = {"model": model, "prompt": prompt[q], "max_tokens": NEW, "temperature": 0, "ignore_eos": True,
+                    "return_token_ids": True}
+            ask = urllib.request.Request(url + "/v1/completions", json.dumps(body).encode(), {"Content-Type": "application/json"})
+            with urllib.request.urlopen(ask) as answer:
+                got[q] = json.load(answer)["choices"][0]["token_ids"], len(given["contexts"][q.rsplit("-", 1)[0]])
+        print("vllm: over HTTP:", compare_all("snapkv:drop=0.5", got, prompt, given, answers), flush=True)
+        metrics = urllib.request.urlopen(url + "/metrics").read().decode()
+        hits = [float(line.split()[-1]) for line in metrics.splitlines()
+                if line.startswith("vllm:external_prefix_cache_hits_total")]
+        check(f"hits in /metrics: {hits}", sum(hits) == sum(n for _, n in got.values()))
+    finally:
+        server.terminate()
+        server.wait()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        sys.exit(any([subprocess.run([sys.executable, __file__, *sys.argv[1:], mode]).returncode for mode in MODES]))
+    globals()[sys.argv[3]](*sys.argv[1:3])
+    sys.exit(failures > 0)
