@@ -1,11 +1,12 @@
-"""hashes.py BUILD_DIR FOLDER [CONTEXTS [TOKENS]] - what opening a store by hashes takes, as evp.lmcache and evp.sglang do: makes
-contexts in FOLDER (10,000 of 10,000 tokens take 3 GB), or takes those that are there, and prints the seconds to open them
-and to refresh after none and after ten have changed. With LMCache's hashes if lmcache is installed, and with SHA-256
-over pages of 64 tokens, as SGLang does."""
+"""hashes.py BUILD_DIR FOLDER [CONTEXTS [TOKENS]] - what opening a store by hashes takes, as evp.lmcache and evp.sglang
+do: makes contexts in FOLDER (10,000 of 10,000 tokens take 3 GB), or takes those that are there, and prints the seconds
+to open them and to refresh after none and after ten have changed. With LMCache's hashes if lmcache is
+installed, and with SHA-256 over pages of 64 tokens, as SGLang does."""
 import hashlib, itertools, os, resource, subprocess, sys, time
 from concurrent.futures import ThreadPoolExecutor
 
-build, folder, n, n_tokens = os.path.abspath(sys.argv[1]), sys.argv[2], *map(int, (sys.argv[3:] + ["10000", "10000"][len(sys.argv) - 3:]))
+build, folder = os.path.abspath(sys.argv[1]), sys.argv[2]
+n, n_tokens = (int(sys.argv[i]) if i < len(sys.argv) else 10000 for i in (3, 4))
 os.environ["EVP_LIBRARY"] = f"{build}/libevicpress.so"
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../contrib/python"))
 from evp import engine, placed
@@ -15,7 +16,8 @@ def load(name, first):
     """Places n contexts, from number `first` on."""
     lines = ["ids own - - -", "model tiny 1 1 2", "tier dram dram " + os.path.abspath("dram") + " -"]
     lines += [f"context c{i} {n_tokens} none dram" for i in range(first, first + n)]
-    subprocess.run([f"{build}/tests/tools/make-load", name, "pay"], input="\n".join(lines) + "\n", text=True, check=True)
+    subprocess.run([f"{build}/tests/tools/make-load", name, "pay"],
+                   input="\n".join(lines) + "\n", text=True, check=True)
     subprocess.run([f"{build}/evp-load", "-q", name, "-p", "pay"], check=True)
 
 
@@ -55,7 +57,8 @@ for name, way in ways.items():
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
     space = placed.Placed("plan.jsonl", None, way, model, ThreadPoolExecutor(1))
     space.refresh(None)
-    print(f"    opened: {time.perf_counter() - start:.2f} s, {len(space.contexts)} contexts, {len(space.where)} hashes, "
+    seconds = time.perf_counter() - start
+    print(f"    opened: {seconds:.2f} s, {len(space.contexts)} contexts, {len(space.where)} hashes, "
           f"{(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024:.0f} MB")
     refresh(space, "refresh, nothing changed")
     load("plan.jsonl", 10)

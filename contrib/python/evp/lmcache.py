@@ -3,9 +3,9 @@
     lmcache server ... --l2-adapter '{"type": "plugin", "module_path": "evp.lmcache", "class_name": "EvpL2Adapter",
         "adapter_params": {"manifest": "manifest.jsonl", "model": "Qwen/Qwen3-8B"}}'
 
-So it serves every engine that LMCache serves: vLLM, SGLang, TensorRT-LLM, Dynamo. It serves whole chunks of variants that
-keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S alone; one
-without finds those of `name_space`. Nothing is stored.
+So it serves every engine that LMCache serves: vLLM, SGLang, TensorRT-LLM, Dynamo. It serves whole chunks of variants
+that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S
+alone; one without finds those of `name_space`. Nothing is stored.
 
     adapter_params  manifest        of evp-load
                     model           the engine's --model: LMCache's keys carry it
@@ -124,7 +124,7 @@ class EvpL2Adapter(L2AdapterInterface):
     # ---- finding -------------------------------------------------------------------------------------------
 
     def _tenant(self, salt):
-        """What the requests with a cache salt can find. A namespace without contexts is not kept: salts are the clients'."""
+        """What requests with a cache salt find. A namespace without contexts is not kept: salts are the clients'."""
         if salt not in self.spaces:
             with evp.open(self.settings.manifest, salt) as store:
                 if not store.list():
@@ -148,7 +148,8 @@ class EvpL2Adapter(L2AdapterInterface):
             spaces = {salt: self._tenant(salt) for salt in {key.cache_salt for key in keys}}
             for i, key in enumerate(keys):
                 at = self._context(key, spaces[key.cache_salt])
-                why = at and layout and _misfit(at[0].cache, layout.shapes, layout.dtypes, self.settings.chunk_size, at[1])
+                why = at and layout and _misfit(at[0].cache, layout.shapes, layout.dtypes,
+                                                self.settings.chunk_size, at[1])
                 if why:
                     engine.once(why)
                 elif at:
@@ -199,8 +200,8 @@ class EvpL2Adapter(L2AdapterInterface):
     # ---- the adapter itself --------------------------------------------------------------------------------
 
     def report_status(self):
-        return {"is_healthy": True, "type": type(self).__name__, "contexts": {salt: len(space.contexts) for salt, space in
-                                                                              list(self.spaces.items())}}
+        contexts = {salt: len(space.contexts) for salt, space in list(self.spaces.items())}
+        return {"is_healthy": True, "type": type(self).__name__, "contexts": contexts}
 
     def close(self):
         for workers in reversed(self.workers):

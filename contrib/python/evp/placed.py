@@ -29,10 +29,9 @@ class _Context:
 
 
 class Placed:
-    """The contexts of one namespace. hashes(tokens): of an array of ids, the hashes of its whole
-    chunks. model(cache): the engine's
-    engine.Model, as far as it is known, the rest from a payload's `cache`. worker: an executor with one thread, on which
-    all changes are read."""
+    """The contexts of one namespace. hashes(tokens): of an array of ids, the hashes of its whole chunks. model(cache):
+    the engine's engine.Model, as far as it is known, the rest from a payload's `cache`. worker: an executor with one
+    thread, on which all changes are read."""
 
     def __init__(self, manifest, name_space, hashes, model, worker):
         self.store = evp.open(manifest, name_space)
@@ -69,7 +68,8 @@ class Placed:
     def _refresh(self):
         try:
             if self.store.refresh() or time.monotonic() >= self._again:
-                self._update({prefix.token_digest: prefix for prefix in self.store.list() if engine.keeps_all(prefix.config)})
+                placed = [prefix for prefix in self.store.list() if engine.keeps_all(prefix.config)]
+                self._update({prefix.token_digest: prefix for prefix in placed})
         except Exception as error:  # what was read before is still served
             engine.once(f"cannot refresh: {error}")
 
@@ -106,8 +106,8 @@ class Placed:
             return None
 
     def _judge(self, payload):
-        """The `cache` of a payload of the engine's model, the same object for all payloads that say the same; None: it is
-        of another model."""
+        """The `cache` of a payload of the engine's model, the same object for all payloads that say the same; None: it
+        is of another model."""
         says = tuple(payload.text(name) for name in ("cache", "model_name", "model_digest"))
         if says not in self._judged:
             cache = json.loads(says[0] or "null")
@@ -143,8 +143,8 @@ class Placed:
 
 
 def rank_heads(rank, size, n_heads):
-    """The KV heads (first, end) of a rank of tensor parallelism; with more ranks than heads, several ranks have the same
-    one. ValueError: they cannot be divided."""
+    """The KV heads (first, end) of a rank of tensor parallelism; with more ranks than heads, several ranks have the
+    same one. ValueError: they cannot be divided."""
     if size < 1 or not 0 <= rank < size or n_heads % size and size % n_heads:
         raise ValueError(f"{n_heads} KV heads cannot be divided among {size} ranks")
     first = rank * n_heads // size
@@ -152,12 +152,13 @@ def rank_heads(rank, size, n_heads):
 
 
 def fill(payload, address, strides, layers, heads, rows, type, head_dim):
-    """Writes rows (first, end) of the heads (first, end) of layers (first, end) to a buffer; strides, in elements: of K and
-    V, layers, heads, rows. type: of TYPES."""
+    """Writes rows (first, end) of the heads (first, end) of layers (first, end) to a buffer; strides, in elements: of K
+    and V, layers, heads, rows. type: of TYPES."""
     name, size = type
     plane, layer, head, row = strides
     elements = (heads[1] - heads[0] - 1) * head + (rows[1] - rows[0] - 1) * row + head_dim
     for n, what in enumerate("kv"):
         for i in range(layers[1] - layers[0]):
             at = address + (n * plane + i * layer) * size
-            payload.rows(layers[0] + i, what, (at, elements * size), heads=heads, rows=rows, type=name, strides=(head, row, 1))
+            payload.rows(layers[0] + i, what, (at, elements * size), heads=heads, rows=rows, type=name,
+                         strides=(head, row, 1))

@@ -4,9 +4,9 @@
         --hicache-storage-backend-extra-config '{"backend_name": "evp", "module_path": "evp.sglang",
             "class_name": "EvpHiCache", "interface_v1": 1, "manifest": "manifest.jsonl"}'
 
-It serves whole pages of variants that keep every token, in the host layouts layer_first, page_first, page_first_direct and
-page_head; each rank of tensor parallelism reads its own heads. Nothing is stored. SGLang's hashes begin with the LoRA
-adapter and the cache salt of a request, so such requests find nothing.
+It serves whole pages of variants that keep every token, in the host layouts layer_first, page_first, page_first_direct
+and page_head; each rank of tensor parallelism reads its own heads. Nothing is stored. SGLang's hashes begin with the
+LoRA adapter and the cache salt of a request, so such requests find nothing.
 
     more settings   name_space                 default: that of the manifest's model
                     model_name, model_digest   of the payloads, if the name is another than SGLang's --model-path
@@ -44,7 +44,8 @@ class EvpHiCache(HiCacheStorage):
         super().register_mem_pool_host(pool)
         self.type, self.page = placed.TYPES[str(pool.dtype)], pool.page_size
         self.layers = (pool.start_layer, pool.start_layer + pool.layer_num)
-        self.placed = placed.Placed(self.settings.manifest, self.settings.name_space, self._hashes, self._model, self.worker)
+        self.placed = placed.Placed(self.settings.manifest, self.settings.name_space, self._hashes, self._model,
+                                    self.worker)
         self.placed.refresh(None)
 
     def _check(self, pool):
@@ -55,14 +56,15 @@ class EvpHiCache(HiCacheStorage):
         if layout not in _LAYOUTS:
             raise ValueError(f"evp: the layout {layout} is not served (served: {', '.join(_LAYOUTS)})")
         if dtype not in placed.TYPES or pool.head_dim != pool.v_head_dim:
-            raise ValueError(f"evp: a cache of {dtype} with heads of {pool.head_dim} and {pool.v_head_dim} is not served")
+            raise ValueError(f"evp: a cache of {dtype}, heads of {pool.head_dim} and {pool.v_head_dim}: not served")
         if config.attn_cp_size > 1 or pool.layer_num != pool.end_layer - pool.start_layer:
             raise ValueError("evp: context parallelism, and draft layers in the pool, are not served")
 
     def _hashes(self, tokens):
         """32 bytes for each whole page: half of what SGLang's digits would take."""
         tokens = tokens[:len(tokens) // self.page * self.page]
-        return [bytes.fromhex(digits) for digits in get_hash_str(tokens, None, page_size=self.page)] if len(tokens) else []
+        digits = get_hash_str(tokens, None, page_size=self.page) if tokens else []
+        return [bytes.fromhex(page) for page in digits]
 
     def _model(self, cache):
         """The pool knows its rank's heads, and with pipeline parallelism its stage's layers."""
@@ -70,8 +72,8 @@ class EvpHiCache(HiCacheStorage):
         first, end = placed.rank_heads(config.tp_rank, config.tp_size, cache["n_kv_heads"])
         n_heads = cache["n_kv_heads"] if end - first == pool.head_num else pool.head_num * config.tp_size
         n_layers = max(cache["n_layers"], self.layers[1]) if config.pp_size > 1 else self.layers[1]
-        return engine.Model(n_layers, n_heads, pool.head_dim, cache["rope"], self.type[0], settings.model_name or config.model_name,
-                            settings.model_digest)
+        return engine.Model(n_layers, n_heads, pool.head_dim, cache["rope"], self.type[0],
+                            settings.model_name or config.model_name, settings.model_digest)
 
     # ---- pages ---------------------------------------------------------------------------------------------
 

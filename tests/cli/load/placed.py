@@ -1,5 +1,5 @@
-"""placed.py MANIFEST LOAD - evp.placed, evp.lmcache and evp.sglang over real payloads and fakes of both engines; `LOAD second`
-places other contexts. Token i of context a1 or a2 is 97000 + i, so a2 continues a1."""
+"""placed.py MANIFEST LOAD - evp.placed, evp.lmcache and evp.sglang over real payloads and fakes of both engines; `LOAD
+second` places other contexts. Token i of context a1 or a2 is 97000 + i, so a2 continues a1."""
 import array, ctypes, hashlib, importlib.metadata, itertools, subprocess, sys, types
 from concurrent.futures import ThreadPoolExecutor
 
@@ -55,7 +55,8 @@ fake("lmcache.v1.multiprocess.token_hasher", TokenHasher=TokenHasher)
 fake("lmcache.v1.platform", create_event_notifier=Notifier)
 fake("sglang.srt.mem_cache.hicache_storage", HiCacheStorage=type("HiCacheStorage", (), {
     "register_mem_pool_host": lambda self, pool: setattr(self, "mem_pool_host", pool)}))
-fake("sglang.srt.mem_cache.utils", get_hash_str=lambda tokens, prior, page_size: [h.hex() for h in chain(tokens, page_size)])
+fake("sglang.srt.mem_cache.utils",
+     get_hash_str=lambda tokens, prior, page_size: [h.hex() for h in chain(tokens, page_size)])
 importlib.metadata.version = lambda name: "0.0.1"
 
 import evp
@@ -82,7 +83,8 @@ def reference(store, id, n, chunk, type):
         out, size = {}, CHUNK * DIM * (4 if type == "f32" else 2)
         for w, layer, head in itertools.product(range(2), range(LAYERS), range(HEADS)):
             rows = bytearray(size)
-            payload.rows(layer, "kv"[w], rows, heads=(head, head + 1), rows=(chunk * CHUNK, (chunk + 1) * CHUNK), type=type)
+            payload.rows(layer, "kv"[w], rows, heads=(head, head + 1), rows=(chunk * CHUNK, (chunk + 1) * CHUNK),
+                         type=type)
             for row in range(CHUNK):
                 out[w, layer, head, row] = bytes(rows[row * size // CHUNK:(row + 1) * size // CHUNK])
         return out
@@ -95,7 +97,8 @@ space = placed.Placed(manifest, None, lambda ids: chain(ids, CHUNK), model, Thre
 def refresh(text):
     space._due = 0
     space.refresh(None)
-    print(f"{text}: {len(opened)} opened, {len(space.contexts)} contexts, {len(space.where)} hashes, {len(space.shared)} shared")
+    print(f"{text}: {len(opened)} opened, {len(space.contexts)} contexts, {len(space.where)} hashes, "
+          f"{len(space.shared)} shared")
     opened.clear()
 
 
@@ -108,7 +111,9 @@ a, b = chain(tokens("a", 150), CHUNK), chain(tokens("b", 130), CHUNK)
 opened.clear()
 subprocess.run(["sh", "-c", f'set -- second; . {script}'], check=True)
 refresh("two new, two gone")
-print("a1 is gone, a2 has its chunks:", {space.where[h].prefix.n_tokens for h in a}, "b1 is of another config:", space.where[b[0]].prefix.config)
+print("a1 is gone, a2 has its chunks:", {space.where[h].prefix.n_tokens for h in a})
+print("b1 is of another config:", space.where[b[0]].prefix.config)
+opened.clear()
 
 # ---- LMCache
 print("lmcache:")
@@ -119,14 +124,16 @@ class Object:
 
     def __init__(self, ranks=1, type="torch.bfloat16", chunk=CHUNK):
         self.shape, self.type = [2, LAYERS, chunk, HEADS // ranks * DIM], type
-        self.bytes = ctypes.create_string_buffer(2 * LAYERS * chunk * HEADS // ranks * DIM * (4 if "32" in type else 2) + 16)
+        self.bytes = ctypes.create_string_buffer(2 * LAYERS * chunk * HEADS //
+                                                 ranks * DIM * (4 if "32" in type else 2) + 16)
         self.data_ptr = ctypes.addressof(self.bytes)
 
     get_shapes, get_dtypes = (lambda self: [self.shape]), (lambda self: [self.type])
 
 
 def key(chunk_hash, rank=0, ranks=1, model="hub/tiny", salt="", group=0):
-    return types.SimpleNamespace(chunk_hash=chunk_hash, model_name=model, kv_rank=ranks << 24 | rank << 16 | ranks << 8 | rank,
+    return types.SimpleNamespace(chunk_hash=chunk_hash, model_name=model,
+                                 kv_rank=ranks << 24 | rank << 16 | ranks << 8 | rank,
                                  object_group_id=group, cache_salt=salt)
 
 
@@ -139,7 +146,8 @@ def result(query, task):
 
 adapter = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK})
 keys = [key(h) for h in a + b] + [key(a[0], model="Org/other"), key(a[0], group=1), key(a[0], salt="tenant"), key(b"?")]
-print("found", result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys, {})), "of", len(keys))
+found = result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys, {}))
+print("found", found, "of", len(keys))
 narrow = {0: types.SimpleNamespace(shapes=[[2, LAYERS, CHUNK, 2 * DIM]], dtypes=["torch.bfloat16"])}
 print("narrow", result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys[:1], narrow)))
 for ranks, type, name in ((1, "torch.bfloat16", "bf16"), (3, "torch.bfloat16", "bf16"), (3, "torch.float32", "f32")):
@@ -188,8 +196,9 @@ class Indices(list):
 
 
 def backend(pool, rank=0, size=1, **more):
-    config = types.SimpleNamespace(**{**dict(tp_rank=rank, tp_size=size, pp_size=1, attn_cp_size=1, is_mla_model=False, model_name="hub/Tiny",
-                                             extra_config={"backend_name": "evp", "interface_v1": 1, "manifest": manifest}), **more})
+    extra = {"backend_name": "evp", "interface_v1": 1, "manifest": manifest}
+    said = dict(tp_rank=rank, tp_size=size, pp_size=1, attn_cp_size=1, is_mla_model=False, model_name="hub/Tiny")
+    config = types.SimpleNamespace(**{**said, "extra_config": extra, **more})
     made = sglang.EvpHiCache(config)
     made.register_mem_pool_host(pool)
     return made
@@ -201,13 +210,15 @@ for layout, (rank, size) in itertools.product(Pool.dims, ((0, 1), (1, 3))):
     hits = made.batch_exists([h.hex() for h in a] + ["00" * 32, a[0].hex()])
     got = made.batch_get_v1([a[2].hex(), "00" * 32], Indices(range(64, 128)))
     want = reference(space.store, "a", 150, 2, "bf16")
-    equal = all(pool.row(w, layer, 64 + row, head - rank * HEADS // size) == rows for (w, layer, head, row), rows in want.items()
+    equal = all(pool.row(w, layer, 64 + row, head - rank * HEADS // size) == rows
+                for (w, layer, head, row), rows in want.items()
                 if rank * HEADS // size <= head < (rank + 1) * HEADS // size)
     used = sum(map(bool, pool.bytes.raw)) <= 2 * 2 * LAYERS * CHUNK * pool.head_num * DIM  # one page, and no other
     print(layout, f"rank {rank} of {size}: {hits} hits, loaded {got}, equal {equal}, only there {used}")
     made.close()
-for text, pool, more in (("unified", Pool("page_unified"), {}), ("fp8", Pool("layer_first", dtype="torch.float8_e5m2"), {}),
-                         ("mla", Pool("layer_first"), {"is_mla_model": True}), ("other", Pool("layer_first"), {"model_name": "x"})):
+for text, pool, more in (("unified", Pool("page_unified"), {}), ("mla", Pool("layer_first"), {"is_mla_model": True}),
+                         ("fp8", Pool("layer_first", dtype="torch.float8_e5m2"), {}),
+                         ("other", Pool("layer_first"), {"model_name": "x"})):
     try:
         made = backend(pool, **more)
         print(text, made.batch_exists([a[0].hex()]))
@@ -217,7 +228,8 @@ for text, pool, more in (("unified", Pool("page_unified"), {}), ("fp8", Pool("la
 
 # ---- payloads that are damaged, and removed, while they are served
 print("damaged, removed:")
-for damage in ("for f in dram/evp-payloads/*/*; do chmod 600 $f; truncate -s -8 $f; echo damaged >>$f; done", "rm -f dram/evp-payloads/*/*"):
+for damage in ("for f in dram/evp-payloads/*/*; do chmod 600 $f; truncate -s -8 $f; echo damaged >>$f; done",
+               "rm -f dram/evp-payloads/*/*"):
     made = backend(Pool("layer_first"))
     subprocess.run(damage, shell=True, check=True)
     print(made.batch_exists([a[0].hex()]), made.batch_get_v1([a[0].hex()], Indices(range(32))))

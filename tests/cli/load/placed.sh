@@ -1,5 +1,5 @@
-# The adapters that serve by content hashes, without LMCache and SGLang: what is hashed and what a refresh opens, rows in
-# the engines' layouts, and what must miss.
+# The adapters that serve by content hashes, without LMCache and SGLang: what is hashed and what a refresh opens, rows
+# in the engines' layouts, and what must miss.
 . "$TOP/tests/cli/load/python.inc"
 load() { # NAME <CONTEXTS
 	{

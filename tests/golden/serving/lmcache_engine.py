@@ -1,6 +1,6 @@
-"""lmcache_engine.py - `lmcache server` with the plugin evp.lmcache, and an engine's side made of LMCache's own classes, for
-the parts of this oracle."""
-import itertools, json, os, shutil, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
+"""lmcache_engine.py - `lmcache server` with the plugin evp.lmcache, and an engine's side made of LMCache's own classes,
+for the parts of this oracle."""
+import itertools, json, os, socket, subprocess, sys, tempfile, time, urllib.error, urllib.request
 
 import torch, zmq
 from lmcache.utils import EngineType
@@ -34,10 +34,10 @@ class Server:
                 "adapter_params": {"manifest": manifest, "model": MODEL, "model_digest": digest, **params}}
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            [shutil.which("lmcache", path=os.path.dirname(sys.executable)) or "lmcache", "server", "--host", "127.0.0.1",
-             "--port", str(self.port), "--http-port", str(self.http_port), "--chunk-size", str(CHUNK), "--l1-size-gb", "1",
-             "--l1-init-size-gb", "1", "--eviction-policy", "LRU", "--supported-transfer-mode", "auto", "--disable-metrics",
-             "--l2-adapter", json.dumps(spec)], stdout=self.log, stderr=subprocess.STDOUT)
+            ["lmcache", "server", "--host", "127.0.0.1", "--port", str(self.port), "--http-port", str(self.http_port),
+             "--chunk-size", str(CHUNK), "--l1-size-gb", "1", "--l1-init-size-gb", "1", "--eviction-policy", "LRU",
+             "--supported-transfer-mode", "auto", "--disable-metrics", "--l2-adapter", json.dumps(spec)],
+            stdout=self.log, stderr=subprocess.STDOUT)
 
     def __enter__(self):
         for _ in range(200):
@@ -70,8 +70,9 @@ class Server:
 
     def prefetch(self, tokens, ranks, salt="", model=MODEL):
         """Keys found and asked for, by LMCache's own count; the warm-up of docs/serving.md."""
-        status, job = self.http("POST", "/cache/prefetches", {"model_name": model, "world_size": ranks, "token_ids": tokens,
-                                                              "cache_salt": salt, "source_tier": "l2", "target_tier": "l1"})
+        status, job = self.http("POST", "/cache/prefetches", {
+            "model_name": model, "world_size": ranks, "token_ids": tokens, "cache_salt": salt, "source_tier": "l2",
+            "target_tier": "l1"})
         while status in (200, 202):
             status, job = self.http("GET", "/cache/prefetches/" + job["request_id"])
             if status == 200 and job["status"] == "completed":
@@ -89,16 +90,19 @@ class Rank:
         self.context = zmq.Context()
         self.context.setsockopt(zmq.LINGER, 0)
         self.client = RequestClientFactory.create(f"tcp://127.0.0.1:{server.port}", context=self.context)
-        self.pages = {f"layer.{i}": torch.zeros(2, 140, BLOCK, self.heads, DIM, dtype=torch.bfloat16) for i in range(LAYERS)}
+        self.pages = {f"layer.{i}": torch.zeros(2, 140, BLOCK, self.heads, DIM, dtype=torch.bfloat16)
+                      for i in range(LAYERS)}
         self.blocks = list(range(130, 0, -1))
-        self.transfer = create_transfer_context(self.pages, mode="lmcache_driven", instance_id=os.getpid() * 100 + next(_instances), req_client=self.client)
+        self.transfer = create_transfer_context(self.pages, mode="lmcache_driven", req_client=self.client,
+                                                instance_id=os.getpid() * 100 + next(_instances))
         groups = [EngineGroupInfo(engine_group_id=0, layer_indices=tuple(range(LAYERS)), tokens_per_block=BLOCK)]
         self.transfer.register(self.pages, model, ranks, CHUNK // BLOCK, 20.0, layout_hints={"kv_layout": "NHD"},
                                engine_type=EngineType.VLLM, engine_group_infos=groups)
 
     def key(self, tokens, salt, worker):
         return IPCCacheServerKey(model_name=self.model, world_size=self.ranks, num_kv_readers=1, worker_id=worker,
-                                 token_ids=tuple(tokens), start=0, end=len(tokens), request_id=self.name + salt, cache_salt=salt)
+                                 token_ids=tuple(tokens), start=0, end=len(tokens), cache_salt=salt,
+                                 request_id=self.name + salt)
 
     def lookup(self, tokens, salt=""):
         """Leading chunks that LMCache finds."""

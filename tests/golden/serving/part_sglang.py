@@ -1,23 +1,15 @@
-#!/usr/bin/env python3
-"""part-sglang BUILD_DIR FOLDER - of contexts that `place` placed in FOLDER: SGLang's own HiCache classes fill its host pool through evp.sglang: every byte of every page is
-compared with the payload, in four layouts, on one rank and on three, as `none` and as `kivi`; and what must miss misses.
-Needs sglang, torch and numpy."""
+"""part_sglang.py MODEL FOLDER - SGLang's own HiCache classes fill its host pool through evp.sglang with the contexts of
+`place`: every byte of every page is compared with the payload, in four layouts, on one rank and on three, as `none` and
+as `kivi`; and what must miss misses."""
 import itertools, json, os, sys
 
-here = os.path.dirname(os.path.abspath(__file__))
-build, folder = map(os.path.abspath, sys.argv[1:3])
-os.environ["EVP_LIBRARY"] = f"{build}/libevicpress.so"
-sys.path[:0] = [os.path.join(here, "../../../contrib/python"), here]
-try:
-    import numpy as np, torch
-    from sglang.srt.mem_cache import device_pool_info as info
-    from sglang.srt.mem_cache.hicache_storage import HiCacheStorageConfig
-    from sglang.srt.mem_cache.pool_host.mha import MHATokenToKVPoolHost
-    from sglang.srt.mem_cache.storage.backend_factory import StorageBackendFactory
-    from sglang.srt.mem_cache.utils import get_hash_str, storage_namespace_seed
-except ImportError as error:
-    print("skip sglang:", error)
-    sys.exit(0)
+folder = os.path.abspath(sys.argv[2])
+import numpy as np, torch
+from sglang.srt.mem_cache import device_pool_info as info
+from sglang.srt.mem_cache.hicache_storage import HiCacheStorageConfig
+from sglang.srt.mem_cache.pool_host.mha import MHATokenToKVPoolHost
+from sglang.srt.mem_cache.storage.backend_factory import StorageBackendFactory
+from sglang.srt.mem_cache.utils import get_hash_str, storage_namespace_seed
 from payload_rows import bf16, rows
 
 PAGE, LAYERS, HEADS, DIM = 64, 30, 3, 64
@@ -33,11 +25,12 @@ def check(ok, text):
 def pool_of(layout, heads, dtype=torch.bfloat16, dim=DIM):
     k, v = (tuple(torch.zeros(PAGE, heads, dim, dtype=dtype) for _ in range(LAYERS)) for _ in "kv")
     addresses = torch.tensor([t.data_ptr() for t in k], dtype=torch.uint64)
-    buffers = info.KVBuffers(k=k, v=v, k_data_ptrs=addresses, v_data_ptrs=addresses, layout=list(info.KVBufferLayout)[0])
-    buffer_info = info.MHABufferInfo(buffers=buffers, page_size=PAGE, head_num=heads, head_dim=dim, v_head_dim=dim, dtype=dtype,
-                                     device=torch.device("cpu"))
-    return MHATokenToKVPoolHost(buffer_info, 2.0, 0, PAGE, layout, pin_memory=False, device="cpu", device_capacity_tokens=1024,
-                                start_layer=0, end_layer=LAYERS)
+    buffers = info.KVBuffers(k=k, v=v, k_data_ptrs=addresses, v_data_ptrs=addresses,
+                             layout=list(info.KVBufferLayout)[0])
+    buffer_info = info.MHABufferInfo(buffers=buffers, page_size=PAGE, head_num=heads, head_dim=dim, v_head_dim=dim,
+                                     dtype=dtype, device=torch.device("cpu"))
+    return MHATokenToKVPoolHost(buffer_info, 2.0, 0, PAGE, layout, pin_memory=False, device="cpu",
+                                device_capacity_tokens=1024, start_layer=0, end_layer=LAYERS)
 
 
 def backend(pool, rank=0, size=1, name="none", model="Org/smol", mla=False, **more):
@@ -45,7 +38,8 @@ def backend(pool, rank=0, size=1, name="none", model="Org/smol", mla=False, **mo
              "manifest": f"{folder}/{name}.jsonl", **(more or {"model_digest": digest})}
     config = HiCacheStorageConfig(tp_rank=rank, tp_size=size, pp_rank=0, pp_size=1, attn_cp_rank=0, attn_cp_size=1,
                                   is_mla_model=mla, enable_storage_metrics=False,
-                                  is_page_first_layout=pool.layout == "page_first", model_name=model, extra_config=extra)
+                                  is_page_first_layout=pool.layout == "page_first", model_name=model,
+                                  extra_config=extra)
     made = StorageBackendFactory.create_backend("dynamic", config, pool)
     made.register_mem_pool_host(pool)
     return made
@@ -71,7 +65,8 @@ def check_pages(tokens, want, layout, rank, size, name):
     same = sum(np.array_equal(page_of(pool, int(at[i * PAGE])).contiguous().view(torch.uint16).numpy(),
                               mine[:, :, i * PAGE:(i + 1) * PAGE]) for i in range(len(hashes)))
     evp.close()
-    check(ok and same == len(hashes) > 9, f"{name} {layout} rank {rank} of {size}: {same} of {len(hashes)} pages are equal")
+    check(ok and same == len(hashes) > 9,
+          f"{name} {layout} rank {rank} of {size}: {same} of {len(hashes)} pages are equal")
 
 
 def refused(text, **more):
@@ -93,7 +88,8 @@ with open(f"{folder}/prompts.json") as f:
 with open(f"{folder}/none.jsonl") as f:
     digest = json.loads(f.readline())["model_digest"]
 first, second = sorted(ids)[:2]
-for name, layout in itertools.product(("none", "kivi_bits_4"), ("layer_first", "page_first", "page_first_direct", "page_head")):
+for name, layout in itertools.product(("none", "kivi_bits_4"), ("layer_first",
+                                      "page_first", "page_first_direct", "page_head")):
     for id, ranks in ((first, 1), (second, 3)):
         want = bf16(rows(f"{folder}/payloads/{id}-{name}.safetensors"))
         for rank in range(ranks):

@@ -1,21 +1,13 @@
-#!/usr/bin/env python3
-"""part-lmcache BUILD_DIR FOLDER - of contexts that `place` placed in FOLDER: `lmcache server` with the plugin evp.lmcache, and an engine's side that LMCache's own classes make:
-what is prefetched and retrieved into paged tensors is compared with the payload byte by byte, on one rank and on three, as
-`none` and as `kivi`; and what must miss misses. Needs lmcache, torch and numpy."""
+"""part_lmcache.py MODEL FOLDER - `lmcache server` with the plugin evp.lmcache over the contexts of `place`, and an
+engine's side made of LMCache's own classes: what is prefetched and retrieved into paged tensors is compared with the
+payload byte by byte, on one rank and on three, as `none` and as `kivi`; and what must miss misses."""
 import json, os, subprocess, sys
 
-here = os.path.dirname(os.path.abspath(__file__))
-build, folder = map(os.path.abspath, sys.argv[1:3])
-os.environ.update(EVP_LIBRARY=f"{build}/libevicpress.so", LMCACHE_TRACK_USAGE="false", LMCACHE_LOG_LEVEL="WARNING",
-                  PYTHONPATH=os.path.join(here, "../../../contrib/python"), OMP_NUM_THREADS="1")
-sys.path.insert(0, here)
-try:
-    import numpy as np
-    from lmcache.v1.multiprocess.token_hasher import TokenHasher
-    from lmcache_engine import CHUNK, MODEL, Rank, Server
-except ImportError as error:
-    print("skip lmcache:", error)
-    sys.exit(0)
+folder = os.path.abspath(sys.argv[2])
+os.environ.update(LMCACHE_TRACK_USAGE="false", LMCACHE_LOG_LEVEL="WARNING", OMP_NUM_THREADS="1")
+import numpy as np
+from lmcache.v1.multiprocess.token_hasher import TokenHasher
+from lmcache_engine import CHUNK, MODEL, Rank, Server
 from payload_rows import bf16, rows
 
 failed = 0
@@ -51,7 +43,7 @@ def check_config(name, id, ranks):
 def check_misses(server, rank, tokens):
     other = Rank(server, 0, 1, "Org/other")
     check(other.lookup(tokens) == 0, "a model of another name: a miss")
-    check(rank.lookup(tokens, "tenant") == 0, "a tenant without a namespace: a miss")
+    check(rank.lookup(tokens, "stranger") == 0, "a tenant without a namespace: a miss")
     check(rank.lookup(tokens[1:CHUNK + 1]) == 0, "other tokens: a miss")
     other.close()
 
@@ -59,7 +51,8 @@ def check_misses(server, rank, tokens):
 def check_tenants(id):
     """Contexts of the namespace `tenant` on the tier; the server's own namespace is empty."""
     tokens = ids[id][:CHUNK]
-    subprocess.run([f"{build}/evp-load", "-q", f"{folder}/none.jsonl", "-p", f"{folder}/payloads", "--namespace=tenant"], check=True)
+    subprocess.run(["evp-load", "-q", f"{folder}/none.jsonl", "-p",
+                   f"{folder}/payloads", "--namespace=tenant"], check=True)
     with Server(f"{folder}/none.jsonl", digest, name_space="nobody") as server:
         rank = Rank(server, 0, 1)
         check(rank.lookup(tokens, "tenant") == 1, "a tenant finds its namespace")
@@ -69,6 +62,7 @@ def check_tenants(id):
         narrow = Rank(server, 0, 1, heads=2)
         check(narrow.lookup(tokens) == 0, "an engine with other heads: a miss")
         narrow.close()
+    subprocess.run(["evp-load", "-q", f"{folder}/none.jsonl", "--retire=tenant"], check=True)
 
 
 vectors = {16: ["32748aa00c5090e4f0e1f149078a07381f4f618d898c1cbac17e36521c3de48f",
@@ -83,7 +77,8 @@ with open(f"{folder}/prompts.json") as f:
 with open(f"{folder}/none.jsonl") as f:
     digest = json.loads(f.readline())["model_digest"]
 long = [id for id in sorted(ids) if len(ids[id]) >= 3 * CHUNK]
-for name, id, ranks in (("none", long[0], 1), ("none", long[1], 3), ("kivi_bits_4", long[0], 3), ("kivi_bits_2", long[1], 1)):
+for name, id, ranks in (("none", long[0], 1), ("none", long[1], 3),
+                        ("kivi_bits_4", long[0], 3), ("kivi_bits_2", long[1], 1)):
     check_config(name, id, ranks)
 check_tenants(long[0])
 sys.stdout.flush()
