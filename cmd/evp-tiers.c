@@ -87,7 +87,8 @@ static const struct tool tool = {
     .examples = "  evp-tiers --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier name=plain,uri=/ssd/a,pool=ssd,capacity=80%,configs=none \\\n"
                 "      --tier name=small,uri=/ssd/b,pool=ssd,capacity=80%,configs=kivi\n"
-                "  evp-tiers --for vllm --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
+                "  evp-tiers --for vllm \\\n"
+                "      --tier name=dram,uri=/dev/shm/evp,capacity=2G >tiers.json\n"
                 "  evp-tiers --tier \\\n"
                 "      name=far,uri=redis://a,state=/srv/far,read=1G,write=1G,latency=1ms\n"
                 "  evp-tiers tiers.json --from-metrics /srv/metrics -o measured.json\n",

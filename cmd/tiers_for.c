@@ -6,19 +6,15 @@
 
 enum { CONFIGS = 9 };
 
-#define ALL_TOKENS   "none", "kivi"                                                // every token is kept
+#define ALL_TOKENS   "none", "kivi"                                              // every token is kept
 #define EQUAL_TOKENS "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm" // as many in each layer and head
 
 /* In the order of TIERS_ENGINES; without configs: all. */
 static const struct {
     const char *name, *config[CONFIGS];
 } engine_list[] = {
-    { "any", { NULL } },
-    { "vllm", { ALL_TOKENS } },
-    { "vllm-drop", { ALL_TOKENS, EQUAL_TOKENS } },
-    { "lmcache", { ALL_TOKENS } },
-    { "sglang", { ALL_TOKENS } },
-    { "llama", { ALL_TOKENS, EQUAL_TOKENS } },
+    { "any", { NULL } },           { "vllm", { ALL_TOKENS } },   { "vllm-drop", { ALL_TOKENS, EQUAL_TOKENS } },
+    { "lmcache", { ALL_TOKENS } }, { "sglang", { ALL_TOKENS } }, { "llama", { ALL_TOKENS, EQUAL_TOKENS } },
     { "transformers", { NULL } },
 };
 

@@ -110,7 +110,9 @@ static void write_payload(const char *path, const struct config *config, const c
     struct st_tensor tensor[1 + LAYERS_MAX * LAYOUT_MAX];
     void *bytes[1 + LAYERS_MAX * LAYOUT_MAX];
     char digest[DIGEST_HEX], sum[1 + LAYERS_MAX * LAYOUT_MAX][XXH3_HEX];
-    struct payload_model model = { .name = model_name, .dtype = "bfloat16", .rope = { 10000, shape.head_dim, "default", 0, 0, 0, 0 } };
+    struct payload_model model = { .name = model_name,
+                                   .dtype = "bfloat16",
+                                   .rope = { 10000, shape.head_dim, "default", 0, 0, 0, 0 } };
     struct buf cache = { 0 };
     struct payload_made made = { .config = config->name,
                                  .model_digest = model_digest,
