@@ -9,7 +9,7 @@ sed '$d' nothing.jsonl >cut.jsonl
 prune() {
 	evp-pack "$1" "$DATA/pack/contexts.jsonl" -o pay --prune $2 $3 2>said
 	echo "status $?"
-	grep -e error -e removed said | sed "s/ ([^)]* [A-Z]*B)/ (SIZE)/; s|$MODELS/||"
+	grep -e error -e removed said | sed "s/ ([^)]* [A-Za-z]*B)/ (SIZE)/; s|$MODELS/||"
 }
 prune nothing.jsonl
 evp-pack -q m.jsonl "$DATA/pack/contexts.jsonl" -o pay || exit
