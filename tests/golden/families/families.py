@@ -54,7 +54,7 @@ GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "q
              "phi3": "phi3"}
 
 
-PROMPT, NEW, POSITIONS, LAST = 150, 20, (0, 1, 6, 7, 63, 64, 127), 8
+PROMPT, CONTEXT, NEW, POSITIONS, LAST = 150, 100, 20, (0, 1, 6, 7, 63, 64, 127), 8
 STOPS = {0, 2}
 
 
