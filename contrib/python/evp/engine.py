@@ -7,19 +7,21 @@ describes its engine as a Model and asks difference() before it uses a payload.
 import json
 import logging
 import re
+import threading
 from types import SimpleNamespace
 
 logger = logging.getLogger("evp")
-_said = set()
+_said, _saying = set(), threading.Lock()
 
 
 def once(sentence):
     """Logs a sentence, the first time."""
-    if sentence not in _said:
-        if len(_said) == 1000:  # sentences name payloads
-            _said.clear()
-        _said.add(sentence)
-        logger.warning("evp: %s", sentence)
+    with _saying:
+        if sentence not in _said:
+            if len(_said) == 1000:  # sentences name payloads
+                _said.clear()
+            _said.add(sentence)
+            logger.warning("evp: %s", sentence)
 
 
 def settings(given, **more):

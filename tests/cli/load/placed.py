@@ -62,8 +62,7 @@ importlib.metadata.version = lambda name: "0.0.1"
 import evp
 from evp import engine, lmcache, placed, sglang
 
-said = set()
-engine.once = lambda s: said.add(s) if s in said else print("said:", s.split(": '/")[0]) or said.add(s)
+engine.logger.warning = lambda _, sentence: print("said:", sentence.split(": '/")[0])
 opened = []
 open_payload = evp.Store.payload
 evp.Store.payload = lambda self, prefix: opened.append(prefix) or open_payload(self, prefix)
