@@ -2,7 +2,8 @@
 
 keep: configs that keep all tokens, each alone and all at once beside requests with nothing placed, from vLLM's prefix
 cache on, and from the beginning of a context. drop: those with dropped tokens. chunks: prompts in chunks of 16 tokens.
-multi: before another connector. fp8: an fp8 cache. serve: the same over HTTP. Without MODE: each in its own process."""
+multi: before another connector. fp8: an fp8 cache. serve: the same over HTTP. Without MODE: each in its own process.
+speed (by hand): times to the first token, computed and loaded, and an adapter's whole load beside the library's."""
 import json, os, shutil, subprocess, sys, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
@@ -225,6 +226,63 @@ def serve(model, folder):
     finally:
         server.terminate()
         server.wait()
+
+
+def speed(model, folder):
+    """The longest prompt; medians of 5."""
+    from statistics import median
+
+    import torch
+    from vllm.distributed.kv_transfer import get_kv_transfer_group
+
+    import evp
+    from evp.vllm import Load
+
+    prompt, given, answers = load(folder)
+    question = max(answers["none"], key=lambda q: len(prompt[q]))
+    ids = prompt[question]
+    n = len(given["contexts"][next(q["context"] for q in given["questions"] if q["id"] == question)])
+    engine = Engine(model, folder, "none")
+    worker = get_kv_transfer_group().worker
+
+    def timed(what, expected, run):
+        """Milliseconds."""
+        times = []
+        for _ in range(6):
+            engine.forget()
+            start = time.perf_counter()
+            check(what, run() == expected)
+            times.append(1e3 * (time.perf_counter() - start))
+        return median(times[1:])
+
+    def first_token(what, expected):
+        ms = timed(what, expected, lambda: engine.ask([ids], 1)[0][1])
+        print(f"vllm: first token after {n} + {len(ids) - n} tokens, {what}: {ms:.0f} ms", flush=True)
+
+    def read(store):
+        with store.payload(found) as payload:
+            for layer in range(shape.n_layers):
+                for what in "kv":
+                    payload.rows(layer, what, (to.data_ptr(), to.numel() * 4), type="f32",
+                                 strides=(shape.head_dim, shape.n_heads * shape.head_dim, 1))
+
+    engine.connector.scheduler.serves = False
+    first_token("computed", 0)
+    engine.connector.scheduler.serves = True
+    for config in "none", "kivi:bits=4":
+        if config != "none":
+            engine.use(file_name(config))
+        first_token(f"{config} loaded", n)
+        with evp.open(engine.manifest) as store:
+            found = store.find(ids)
+            shape = store.payload(found).shape
+            to = torch.empty((shape.n_tokens, shape.n_heads, shape.head_dim))
+            block = engine.core.block_size
+            one = Load("x", None, found, 0, n, list(range(1, 1 - -n // block)), block)
+            whole = timed("a load", 0, lambda: worker._load(one))
+            alone = timed("the library", None, lambda: read(store))
+        print(f"vllm: {config}: a load {whole:.0f} ms, the library alone {alone:.0f} ms, {whole / alone:.2f}", flush=True)
+    engine.close()
 
 
 if __name__ == "__main__":
