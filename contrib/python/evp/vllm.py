@@ -27,6 +27,7 @@ In a MultiConnector put this connector first: vLLM takes the first one that has 
 both.
 """
 import queue
+import sys
 import threading
 import time
 from dataclasses import dataclass, field
@@ -42,6 +43,7 @@ from evp import engine, vllm_dropped
 
 TESTED = "0.32"  # version of vLLM
 LOADERS = 4      # threads of a worker that read payloads
+SWITCH_S = 1e-4  # while something is loaded, instead of Python's 5 ms
 STORES = 64      # namespaces that are kept open
 TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
@@ -273,6 +275,7 @@ class Worker:
         self.layers, self.stores = [], None
         self.todo, self.results = queue.SimpleQueue(), queue.SimpleQueue()
         self.loading, self.gone, self.failed = set(), set(), set()
+        self.switch_s = sys.getswitchinterval()
 
     def register(self, caches):
         context = self.config.compilation_config.static_forward_context
@@ -291,6 +294,9 @@ class Worker:
         return next(int(part) for part in name.split(".") if part.isdigit())
 
     def start(self, loads):
+        """A loader takes the interpreter's lock some hundred times; it gets it soon while the engine only waits for it."""
+        if loads:
+            sys.setswitchinterval(SWITCH_S)
         written = torch.cuda.current_stream(self.device).record_event() if loads and self.stream else None
         for load in loads:
             self.loading.add(load.request)
@@ -370,6 +376,8 @@ class Worker:
                 vllm_dropped.mark(load.request, load.blocks[0], dropped)
         self.loading -= done
         self.gone -= done
+        if done and not self.loading:
+            sys.setswitchinterval(self.switch_s)
         return done
 
 
