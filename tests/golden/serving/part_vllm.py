@@ -2,14 +2,14 @@
 
 keep: configs that keep all tokens, each alone and all at once beside requests with nothing placed, from vLLM's prefix
 cache on, and from the beginning of a context. drop: those with dropped tokens. chunks: prompts in chunks of 16 tokens.
-multi: before another connector. fp8: an fp8 cache. serve: the same over HTTP. Without MODE: each in its own process.
+multi: before another connector. fp8: an fp8 cache. ranks: three of tensor parallelism. serve: the same over HTTP. Without MODE: each in its own process.
 speed (by hand): times to the first token, computed and loaded, and an adapter's whole load beside the library's."""
 import json, os, shutil, subprocess, sys, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 from reference import NEW, chosen, compare, prompts
 
-MODES = ("keep", "drop", "chunks", "multi", "fp8", "serve")
+MODES = ("keep", "drop", "chunks", "multi", "fp8", "ranks", "serve")
 os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_CPU_OMP_THREADS_BIND="nobind", VLLM_NO_USAGE_STATS="1",
                   VLLM_LOGGING_LEVEL=os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"))
 OURS = {"kv_connector": "EvpConnector", "kv_connector_module_path": "evp.vllm", "kv_role": "kv_consumer",
@@ -188,6 +188,19 @@ def fp8(model, folder):
     print(f"vllm: fp8 cache: {same} of {8 * len(some)} tokens are those of vLLM's own prefill", flush=True)
     check("fp8", same >= 6 * len(some) and all(cached > 500 for _, cached in loaded))
     engine.close()
+
+
+def ranks(model, folder):
+    prompt, given, answers = load(folder)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    for config in "kivi:bits=4", "snapkv:drop=0.5":
+        engine = Engine(model, folder, file_name(config), dropped="drop" in config, tensor_parallel_size=3,
+                        distributed_executor_backend="mp")
+        some = chosen(config, given["questions"])[:3]
+        got = dict(zip(some, engine.ask([prompt[q] for q in some])))
+        print("vllm: three ranks:", compare_all(config, got, prompt, given, answers), flush=True)
+        engine.llm.llm_engine.engine_core.shutdown()
+        engine.close()
 
 
 def serve(model, folder):
