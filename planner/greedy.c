@@ -149,23 +149,54 @@ static int solve(struct greedy *g)
     return 0;
 }
 
+static int open_greedy(struct greedy *g, struct err *err)
+{
+    if (plan_check(g->problem, err))
+        return err->code;
+    g->knapsack = knapsacks_of(g->problem);
+    g->step = calloc((size_t)g->problem->n_contexts + 1, sizeof(*g->step));
+    return g->step ? plan_candidates_init(&g->candidates, g->problem, err) : err_nomem(err);
+}
+
+static void close_greedy(struct greedy *g)
+{
+    plan_candidates_release(&g->candidates);
+    heap_release(&g->heap);
+    free(g->step);
+}
+
 int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, struct err *err)
 {
     size_t n = (size_t)problem->n_contexts;
     struct greedy g = { .problem = problem, .solver = solver, .plan = plan };
 
-    if (plan_check(problem, err))
-        return err->code;
-    g.knapsack = knapsacks_of(problem);
     *plan = (struct plan){ .n_contexts = problem->n_contexts, .placement = calloc(n + 1, sizeof(*plan->placement)) };
-    g.step = calloc(n + 1, sizeof(*g.step));
-    int code = plan->placement && g.step ? plan_candidates_init(&g.candidates, problem, err) : err_nomem(err);
+    int code = plan->placement ? open_greedy(&g, err) : err_nomem(err);
     if (!code)
         code = solve(&g) ? err_nomem(err) : plan_total(plan, problem, err);
-    plan_candidates_release(&g.candidates);
-    heap_release(&g.heap);
-    free(g.step);
+    close_greedy(&g);
     if (code)
         plan_release(plan);
+    return code;
+}
+
+int plan_greedy_insert(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, int context,
+                       struct err *err)
+{
+    struct greedy g = { .problem = problem, .solver = solver, .plan = plan };
+    int code = open_greedy(&g, err);
+
+    if (!code) {
+        for (int t = 0; t < problem->n_tiers; t++)
+            add_fill(&g, t, plan->fill[t]);
+        plan_candidates_get(&g.candidates, problem, context);
+        plan->placement[context] = best_candidate(&g, -1);
+        add_fill(&g, plan->placement[context].tier, g.candidates.bytes[plan->placement[context].config]);
+    }
+    for (int d = 0; d < g.knapsack.n && !code; d++)
+        code = relieve(&g, d) ? err_nomem(err) : 0;
+    if (!code)
+        code = plan_total(plan, problem, err);
+    close_greedy(&g);
     return code;
 }

@@ -75,6 +75,11 @@ void plan_release(struct plan *plan);
 int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
                 struct err *err) MUST_CHECK;
 
+/* Stores a context that the plan recomputes, as the papers do when it was prefilled: at its best candidate, and the
+ * others make space. The plan's fill must be right; objective and fill are set. */
+int plan_greedy_insert(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, int context,
+                       struct err *err) MUST_CHECK;
+
 /* (upper_bound - objective) / |upper_bound|; 1 when only the bound is 0, 0 when both are. */
 double plan_gap(const struct plan *plan);
 

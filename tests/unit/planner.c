@@ -109,6 +109,52 @@ Test(planner, no_plan_exceeds_a_capacity)
     }
 }
 
+/* All contexts at their best candidates, whether they fit or not. */
+static void place_best(struct plan *plan, const struct plan_problem *p, const struct instance *in)
+{
+    for (int i = 0; i < p->n_contexts; i++) {
+        double best = in->recompute[i];
+        plan->placement[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        for (int o = 0; o < p->n_configs * p->n_tiers; o++) {
+            int64_t bytes = in->bytes[i][o / p->n_tiers];
+            if (bytes < 0 || bytes > in->capacity[o % p->n_tiers] || !(in->utility[i][o] > best))
+                continue;
+            best = in->utility[i][o];
+            plan->placement[i] = (struct plan_placement){ o / p->n_tiers, o % p->n_tiers };
+        }
+    }
+}
+
+/* Algorithm 1 begins with all contexts at their best; where all but one are there, inserting this one is all that is
+ * left to do. */
+Test(planner, inserting_the_last_context_is_the_greedy_algorithm)
+{
+    struct rng r = rng_new(9);
+    struct err e;
+
+    for (int k = 0; k < 10000; k++) {
+        struct instance in;
+        struct plan_problem p = random_instance(&in, &r, MAX_C);
+        enum plan_solver solver = k % 2 ? PLAN_EVICPRESS : PLAN_ADAPTCACHE;
+        int last = (int)rng_below(&r, (uint64_t)p.n_contexts);
+        struct plan want, plan = { .n_contexts = p.n_contexts };
+        struct plan_placement at[MAX_C];
+
+        plan.placement = at;
+        place_best(&plan, &p, &in);
+        at[last] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        for (int i = 0; i < p.n_contexts; i++)
+            if (at[i].tier != PLAN_RECOMPUTE)
+                plan.fill[at[i].tier] += in.bytes[i][at[i].config];
+        cr_assert(!plan_greedy_insert(&plan, &p, solver, last, &e));
+        check_plan(&plan, &p, &in);
+        cr_assert(!plan_greedy(&want, &p, solver, &e));
+        for (int i = 0; i < p.n_contexts; i++)
+            cr_assert(at[i].tier == want.placement[i].tier && at[i].config == want.placement[i].config);
+        plan_release(&want);
+    }
+}
+
 /* Enough contexts for several threads, and sums that are exact. */
 enum { MANY = 20001, MANY_CONFIGS = 3, MANY_TIERS = 2 };
 static const int64_t many_capacity[MANY_TIERS] = { 30000, 20000 };
