@@ -18,12 +18,10 @@ static int add_row(void *arg, const struct json *row, struct err *err)
 {
     struct reading *r = arg;
     const char *context;
-    double count = 1;
+    double count;
 
-    if (json_want_text(row, "context", &context, err) || json_may_real(row, "count", &count, err))
+    if (access_count(row, &context, &count, err))
         return err->code;
-    if (!(count >= 0 && count <= max_count))
-        return err_set(err, ERR_FORMAT, count < 0 ? "field 'count' is negative" : "field 'count' is above 1e15");
     int at = map_find(r->ids, context, strlen(context));
     r->log->rows++;
     if (at == MAP_ABSENT)
@@ -49,23 +47,38 @@ static int open_unpacked(struct rows_in *in, const char *path, const struct buf 
     return code;
 }
 
-int access_read(struct access_log *log, const char *path, const struct map *ids, double *frequency, struct err *err)
+int access_each(const char *path, rows_visit *each, void *arg, struct err *err)
 {
-    struct reading r = { log, ids, frequency };
-
     struct buf bytes = { 0 };
     struct rows_in in;
-
-    *log = (struct access_log){ 0 };
     int code = path && strcmp(path, "-") != 0 ? archive_unpack(&bytes, path, err) : ARCHIVE_NONE;
+
     if (code == ARCHIVE_NONE)
-        return rows_each(path, "access", add_row, &r, err);
+        return rows_each(path, "access", each, arg, err);
     if (!code)
         code = open_unpacked(&in, path, &bytes, err);
     if (!code) {
-        code = rows_rest(&in, add_row, &r, err);
+        code = rows_rest(&in, each, arg, err);
         rows_close(&in);
     }
     buf_release(&bytes);
     return code;
+}
+
+int access_count(const struct json *row, const char **context, double *count, struct err *err)
+{
+    *count = 1;
+    if (json_want_text(row, "context", context, err) || json_may_real(row, "count", count, err))
+        return err->code;
+    if (!(*count >= 0 && *count <= max_count))
+        return err_set(err, ERR_FORMAT, *count < 0 ? "field 'count' is negative" : "field 'count' is above 1e15");
+    return 0;
+}
+
+int access_read(struct access_log *log, const char *path, const struct map *ids, double *frequency, struct err *err)
+{
+    struct reading r = { log, ids, frequency };
+
+    *log = (struct access_log){ 0 };
+    return access_each(path, add_row, &r, err);
 }

@@ -3,6 +3,7 @@
  *     {"context":"qasper/12"}               one access
  *     {"context":"qasper/12","count":40}    forty
  *     {"context":"qasper/12","count":2.5}   two and a half: counts may decay with age
+ *     {"context":"qasper/12","at":17.25}    at that second: evp-replay looks at it
  *
  * The log may be compressed with gzip, bzip2, xz, zstd or lz4.
  */
@@ -11,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/rows.h"
 
 #include <stdint.h>
 
@@ -22,5 +24,11 @@ struct access_log {
 /* Adds each row's count to frequency[map_find(ids, context)]; rows of unknown contexts are counted in log->unknown. */
 int access_read(struct access_log *log, const char *path, const struct map *ids, double *frequency,
                 struct err *err) MUST_CHECK;
+
+/* Visits every row of such a file. */
+int access_each(const char *path, rows_visit *each, void *arg, struct err *err) MUST_CHECK;
+
+/* The fields of a row; *context is borrowed from it. */
+int access_count(const struct json *row, const char **context, double *count, struct err *err) MUST_CHECK;
 
 #endif
