@@ -1,0 +1,363 @@
+/* object_cache.c - queues as doubly linked lists over the objects' numbers, and a binary heap. */
+#include "replay/object_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- queues -------------------------------------------------------------------- */
+
+static void push_first(struct object_cache *c, struct object_cache_queue *q, int32_t object)
+{
+    c->link[object] = (struct object_cache_link){ -1, q->first };
+    if (q->first >= 0)
+        c->link[q->first].before = object;
+    else
+        q->last = object;
+    q->first = object;
+    q->bytes += c->bytes[object];
+}
+
+static void take_out(struct object_cache *c, struct object_cache_queue *q, int32_t object)
+{
+    const struct object_cache_link l = c->link[object];
+
+    if (l.before >= 0)
+        c->link[l.before].after = l.after;
+    else
+        q->first = l.after;
+    if (l.after >= 0)
+        c->link[l.after].before = l.before;
+    else
+        q->last = l.before;
+    q->bytes -= c->bytes[object];
+}
+
+static int open_queue(struct object_cache *c, struct err *err)
+{
+    (void)c, (void)err;
+    return 0;
+}
+
+static void fifo_hit(struct object_cache *c, int32_t object)
+{
+    (void)c, (void)object;
+}
+
+static void fifo_insert(struct object_cache *c, int32_t object)
+{
+    push_first(c, &c->queue[0], object);
+}
+
+static int32_t fifo_evict(struct object_cache *c, int32_t coming)
+{
+    int32_t object = c->queue[0].last;
+
+    (void)coming;
+    take_out(c, &c->queue[0], object);
+    return object;
+}
+
+static void fifo_remove(struct object_cache *c, int32_t object)
+{
+    take_out(c, &c->queue[0], object);
+}
+
+static void lru_hit(struct object_cache *c, int32_t object)
+{
+    take_out(c, &c->queue[0], object);
+    push_first(c, &c->queue[0], object);
+}
+
+/* ---- SIEVE ----------------------------------------------------------------------- */
+
+static int open_marks(struct object_cache *c, struct err *err)
+{
+    c->mark = calloc((size_t)c->n + 1, sizeof(*c->mark));
+    return c->mark ? 0 : err_nomem(err);
+}
+
+static void sieve_hit(struct object_cache *c, int32_t object)
+{
+    c->mark[object] = 1;
+}
+
+static void sieve_insert(struct object_cache *c, int32_t object)
+{
+    c->mark[object] = 0;
+    push_first(c, &c->queue[0], object);
+}
+
+static void sieve_remove(struct object_cache *c, int32_t object)
+{
+    if (c->hand == object)
+        c->hand = c->link[object].before;
+    take_out(c, &c->queue[0], object);
+}
+
+static int32_t sieve_evict(struct object_cache *c, int32_t coming)
+{
+    int32_t object = c->hand >= 0 ? c->hand : c->queue[0].last;
+
+    (void)coming;
+    while (c->mark[object]) {
+        c->mark[object] = 0;
+        object = c->link[object].before >= 0 ? c->link[object].before : c->queue[0].last;
+    }
+    c->hand = object;
+    sieve_remove(c, object);
+    return object;
+}
+
+/* ---- S3-FIFO --------------------------------------------------------------------- */
+
+enum { NOWHERE, SMALL, MAIN, REMEMBERED };
+enum { USES_TO_MAIN = 2, USES_MAX = 3 };
+
+static struct object_cache_queue *queue_of(struct object_cache *c, int where)
+{
+    return &c->queue[where - SMALL];
+}
+
+static void go(struct object_cache *c, int32_t object, int where)
+{
+    if (c->mark[object] != NOWHERE)
+        take_out(c, queue_of(c, c->mark[object]), object);
+    c->mark[object] = (uint8_t)where;
+    if (where != NOWHERE)
+        push_first(c, queue_of(c, where), object);
+}
+
+static int s3fifo_open(struct object_cache *c, struct err *err)
+{
+    c->uses = calloc((size_t)c->n + 1, sizeof(*c->uses));
+    return c->uses ? open_marks(c, err) : err_nomem(err);
+}
+
+static void s3fifo_hit(struct object_cache *c, int32_t object)
+{
+    c->uses[object]++;
+}
+
+static void s3fifo_insert(struct object_cache *c, int32_t object)
+{
+    bool known = c->known == object || c->mark[object] == REMEMBERED;
+
+    go(c, object, known ? MAIN : SMALL);
+    c->uses[object] = 0;
+    c->known = -1;
+}
+
+static void remember(struct object_cache *c, int32_t object)
+{
+    go(c, object, REMEMBERED);
+    while (queue_of(c, REMEMBERED)->bytes > c->capacity - c->capacity / 10)
+        go(c, queue_of(c, REMEMBERED)->last, NOWHERE);
+}
+
+static int32_t s3fifo_evict(struct object_cache *c, int32_t coming)
+{
+    const struct object_cache_queue *small = queue_of(c, SMALL), *main_queue = queue_of(c, MAIN);
+
+    if (c->mark[coming] == REMEMBERED) { /* before who leaves is remembered in its place */
+        go(c, coming, NOWHERE);
+        c->known = coming;
+    }
+    for (;;) {
+        if (small->last < 0 || main_queue->bytes > c->capacity - c->capacity / 10) {
+            int32_t object = main_queue->last;
+            if (c->uses[object] == 0) {
+                go(c, object, NOWHERE);
+                return object;
+            }
+            c->uses[object] = (c->uses[object] < USES_MAX ? c->uses[object] : USES_MAX) - 1;
+            go(c, object, MAIN);
+            continue;
+        }
+        int32_t object = small->last;
+        if (c->uses[object] < USES_TO_MAIN) {
+            remember(c, object);
+            return object;
+        }
+        c->uses[object] = 0;
+        go(c, object, MAIN);
+    }
+}
+
+static void s3fifo_remove(struct object_cache *c, int32_t object)
+{
+    go(c, object, NOWHERE);
+}
+
+/* ---- the smallest key leaves ------------------------------------------------------ */
+
+static bool leaves_before(const struct object_cache_rank *a, const struct object_cache_rank *b)
+{
+    return a->key < b->key || (a->key == b->key && a->turn < b->turn);
+}
+
+/* link[].before is an object's place in the heap. */
+static void set_place(struct object_cache *c, int32_t at, const struct object_cache_rank *rank)
+{
+    c->heap[at] = *rank;
+    c->link[rank->object].before = at;
+}
+
+/* Moves a rank from a free place up or down to where it belongs. */
+static void settle(struct object_cache *c, int32_t at, struct object_cache_rank rank)
+{
+    for (int32_t up = (at - 1) / 2; at > 0 && leaves_before(&rank, &c->heap[up]); up = (at - 1) / 2) {
+        set_place(c, at, &c->heap[up]);
+        at = up;
+    }
+    for (int32_t child = 2 * at + 1; child < c->n_heap; child = 2 * at + 1) {
+        child += child + 1 < c->n_heap && leaves_before(&c->heap[child + 1], &c->heap[child]);
+        if (!leaves_before(&c->heap[child], &rank))
+            break;
+        set_place(c, at, &c->heap[child]);
+        at = child;
+    }
+    set_place(c, at, &rank);
+}
+
+static int open_heap(struct object_cache *c, struct err *err)
+{
+    c->heap = malloc(((size_t)c->n + 1) * sizeof(*c->heap));
+    c->uses = calloc((size_t)c->n + 1, sizeof(*c->uses));
+    return c->heap && c->uses ? 0 : err_nomem(err);
+}
+
+static void heap_put(struct object_cache *c, int32_t object, double key, bool is_new)
+{
+    const struct object_cache_rank rank = { key, c->turns++, object };
+
+    settle(c, is_new ? c->n_heap++ : c->link[object].before, rank);
+}
+
+static void heap_take(struct object_cache *c, int32_t object)
+{
+    int32_t at = c->link[object].before;
+    const struct object_cache_rank last = c->heap[--c->n_heap];
+
+    if (last.object != object)
+        settle(c, at, last);
+}
+
+static int32_t heap_evict(struct object_cache *c, int32_t coming)
+{
+    int32_t object = c->heap[0].object;
+
+    (void)coming;
+    c->clock = c->heap[0].key; // only gdsf looks at it
+    heap_take(c, object);
+    return object;
+}
+
+static void lfu_hit(struct object_cache *c, int32_t object)
+{
+    heap_put(c, object, ++c->uses[object], false);
+}
+
+static void lfu_insert(struct object_cache *c, int32_t object)
+{
+    c->uses[object] = 1;
+    heap_put(c, object, 1, true);
+}
+
+static double gdsf_key(const struct object_cache *c, int32_t object)
+{
+    return c->clock + (double)c->uses[object] / (double)(c->bytes[object] > 0 ? c->bytes[object] : 1);
+}
+
+static void gdsf_hit(struct object_cache *c, int32_t object)
+{
+    c->uses[object]++;
+    heap_put(c, object, gdsf_key(c, object), false);
+}
+
+static void gdsf_insert(struct object_cache *c, int32_t object)
+{
+    c->uses[object] = 1;
+    heap_put(c, object, gdsf_key(c, object), true);
+}
+
+static void belady_hit(struct object_cache *c, int32_t object)
+{
+    heap_put(c, object, -(double)c->next[object], false);
+}
+
+static void belady_insert(struct object_cache *c, int32_t object)
+{
+    heap_put(c, object, -(double)c->next[object], true);
+}
+
+/* ---- what all have in common ------------------------------------------------------ */
+
+static const struct object_cache_kind kinds[] = {
+    { "fifo", open_queue, fifo_hit, fifo_insert, fifo_evict, fifo_remove },
+    { "lru", open_queue, lru_hit, fifo_insert, fifo_evict, fifo_remove },
+    { "sieve", open_marks, sieve_hit, sieve_insert, sieve_evict, sieve_remove },
+    { "s3fifo", s3fifo_open, s3fifo_hit, s3fifo_insert, s3fifo_evict, s3fifo_remove },
+    { "lfu", open_heap, lfu_hit, lfu_insert, heap_evict, heap_take },
+    { "gdsf", open_heap, gdsf_hit, gdsf_insert, heap_evict, heap_take },
+    { "belady", open_heap, belady_hit, belady_insert, heap_evict, heap_take },
+};
+
+const struct object_cache_kind *object_cache_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        if (strcmp(kinds[i].name, name) == 0)
+            return &kinds[i];
+    return NULL;
+}
+
+int object_cache_open(struct object_cache *c, struct err *err)
+{
+    c->hand = c->known = -1;
+    for (int i = 0; i < 3; i++)
+        c->queue[i] = (struct object_cache_queue){ -1, -1, 0 };
+    c->in = calloc((size_t)c->n + 1, sizeof(*c->in));
+    c->link = calloc((size_t)c->n + 1, sizeof(*c->link));
+    if (!c->in || !c->link || c->kind->open(c, err)) {
+        object_cache_close(c);
+        return err_nomem(err);
+    }
+    return 0;
+}
+
+void object_cache_close(struct object_cache *c)
+{
+    free(c->in);
+    free(c->link);
+    free(c->mark);
+    free(c->uses);
+    free(c->heap);
+    *c = (struct object_cache){ 0 };
+}
+
+void object_cache_hit(struct object_cache *c, int32_t object)
+{
+    c->kind->hit(c, object);
+}
+
+void object_cache_insert(struct object_cache *c, int32_t object)
+{
+    c->in[object] = true;
+    c->held += c->bytes[object];
+    c->kind->insert(c, object);
+}
+
+int32_t object_cache_evict(struct object_cache *c, int32_t coming)
+{
+    int32_t object = c->kind->evict(c, coming);
+
+    c->in[object] = false;
+    c->held -= c->bytes[object];
+    return object;
+}
+
+void object_cache_remove(struct object_cache *c, int32_t object)
+{
+    c->in[object] = false;
+    c->held -= c->bytes[object];
+    c->kind->remove(c, object);
+}
