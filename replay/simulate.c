@@ -1,0 +1,250 @@
+/* simulate.c - one heap for what happens at a known time; tiers know their own next end. */
+#include "replay/simulate.h"
+
+#include "base/array.h"
+#include "replay/reading.h"
+#include "replay/station.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double ns_per_s = 1e9;
+enum { WRITE = -1 };       // the number of a job that nobody waits for
+enum { FIRST_TOKEN = -1 }; // an event's tier
+
+struct event {
+    int64_t at;
+    int32_t tier; // whose read begins; or FIRST_TOKEN
+    int32_t request;
+    double bytes;
+};
+
+struct waiting {
+    int64_t since;
+    double gpu_s;
+    int reads; // that have not ended
+};
+
+struct simulating {
+    struct simulation *s;
+    struct {
+        struct event *at;
+        int n, cap;
+    } event; // a heap
+    struct reading *tier;
+    double *write_weight; // (T) bytes of reading that a byte written costs
+    double **total;       // (T) of the tier's reading
+    struct station gpu;
+    struct waiting *waiting; // (n)
+    int64_t now;
+    int arrived, in_system;
+};
+
+/* ---- the heap --------------------------------------------------------------- */
+
+static int before(const struct event *a, const struct event *b)
+{
+    if (a->at != b->at)
+        return a->at < b->at;
+    return a->request < b->request || (a->request == b->request && a->tier < b->tier);
+}
+
+static int push(struct simulating *m, const struct event *e, struct err *err)
+{
+    const struct event event = *e;
+    int at = m->event.n;
+
+    if (ARRAY_PUSH(&m->event, event))
+        return err_nomem(err);
+    for (int up = (at - 1) / 2; at > 0 && before(&event, &m->event.at[up]); up = (at - 1) / 2) {
+        m->event.at[at] = m->event.at[up];
+        at = up;
+    }
+    m->event.at[at] = event;
+    return 0;
+}
+
+static struct event pop(struct simulating *m)
+{
+    struct event *heap = m->event.at;
+    const struct event first = heap[0], last = heap[--m->event.n];
+    int at = 0;
+
+    for (int child = 1; child < m->event.n; child = 2 * at + 1) {
+        child += child + 1 < m->event.n && before(&heap[child + 1], &heap[child]);
+        if (!before(&heap[child], &last))
+            break;
+        heap[at] = heap[child];
+        at = child;
+    }
+    heap[at] = last;
+    return first;
+}
+
+/* ---- what happens ----------------------------------------------------------- */
+
+static int compute(struct simulating *m, int i, struct err *err)
+{
+    double gpu_ns = round(m->waiting[i].gpu_s * ns_per_s);
+    const struct event e = { (int64_t)station_serve(&m->gpu, (double)m->now, gpu_ns), FIRST_TOKEN, i, 0 };
+
+    m->s->gpu_busy_s += gpu_ns / ns_per_s;
+    return push(m, &e, err);
+}
+
+static int arrive(struct simulating *m, int i, struct err *err)
+{
+    struct sim_bytes read = { { 0 } };
+    struct waiting *w = &m->waiting[i];
+
+    w->since = m->now;
+    w->gpu_s = m->s->policy.arrive(m->s->policy.arg, i, &read);
+    m->in_system++;
+    for (int t = 0; t < m->s->tiers->n; t++) {
+        if (read.at[t] <= 0)
+            continue;
+        int64_t latency = (int64_t)llround(m->s->tiers->at[t].latency_s * ns_per_s);
+        const struct event e = { m->now + latency, t, i, read.at[t] };
+        w->reads++;
+        if (push(m, &e, err))
+            return err->code;
+    }
+    return w->reads ? 0 : compute(m, i, err);
+}
+
+static int first_token(struct simulating *m, int i, struct err *err)
+{
+    struct sim_bytes written = { { 0 } };
+
+    m->s->ttft_s[i] = (double)(m->now - m->waiting[i].since) / ns_per_s;
+    m->in_system--;
+    if (m->s->policy.finish(m->s->policy.arg, i, &written, err))
+        return err->code;
+    for (int t = 0; t < m->s->tiers->n && !m->s->alone; t++)
+        if (written.at[t] > 0 && reading_begin(&m->tier[t], m->now, written.at[t] * m->write_weight[t], WRITE, err))
+            return err->code;
+    return 0;
+}
+
+static int read_ended(struct simulating *m, int tier, struct err *err)
+{
+    int64_t i = reading_end(&m->tier[tier]);
+
+    if (i == WRITE || --m->waiting[i].reads > 0)
+        return 0;
+    return compute(m, (int)i, err);
+}
+
+/* ---- one after another ------------------------------------------------------ */
+
+/* When the next request comes; INT64_MAX: none does. */
+static int64_t next_arrival(const struct simulating *m)
+{
+    const struct simulation *s = m->s;
+
+    if (m->arrived == s->n || (s->alone && m->in_system > 0))
+        return INT64_MAX;
+    return s->alone ? m->now : s->at[m->arrived];
+}
+
+/* The tier whose read ends next; -1: no read is in flight. */
+static int next_tier(const struct simulating *m, int64_t *at)
+{
+    int first = -1;
+
+    *at = INT64_MAX;
+    for (int t = 0; t < m->s->tiers->n; t++) {
+        int64_t end = reading_next(&m->tier[t]);
+        if (end < *at) {
+            *at = end;
+            first = t;
+        }
+    }
+    return first;
+}
+
+static void go_to(struct simulating *m, int64_t at)
+{
+    m->s->in_system_s += (double)(at - m->now) / ns_per_s * m->in_system;
+    m->now = at;
+}
+
+static int next_event(struct simulating *m, struct err *err)
+{
+    int64_t read_end, arrival = next_arrival(m), event = m->event.n ? m->event.at[0].at : INT64_MAX;
+    int tier = next_tier(m, &read_end);
+
+    if (tier >= 0 && read_end <= event && read_end <= arrival) {
+        go_to(m, read_end);
+        return read_ended(m, tier, err);
+    }
+    if (event <= arrival) {
+        const struct event e = pop(m);
+        go_to(m, e.at);
+        if (e.tier == FIRST_TOKEN)
+            return first_token(m, e.request, err);
+        return reading_begin(&m->tier[e.tier], m->now, e.bytes, e.request, err);
+    }
+    go_to(m, arrival);
+    return arrive(m, m->arrived++, err);
+}
+
+static int open_tier(struct simulating *m, int t, struct err *err)
+{
+    struct tier tier = m->s->tiers->at[t];
+    int reads = 1;
+
+    for (int i = 0; i < tier.n_loads; i++)
+        reads = tier.load[i].reads > reads ? tier.load[i].reads : reads;
+    m->total[t] = malloc((size_t)reads * sizeof(*m->total[t]));
+    if (!m->total[t])
+        return err_nomem(err);
+    for (int k = 1; k <= reads; k++) {
+        tier_set_reads(&tier, k);
+        m->total[t][k - 1] = k / (tier_read_s(&tier, (int64_t)ns_per_s) - tier.latency_s) * ns_per_s;
+    }
+    m->tier[t] = (struct reading){ .total = m->total[t], .n_total = reads };
+    m->write_weight[t] = tier.write_bytes_per_s > 0 ? m->total[t][0] / tier.write_bytes_per_s : 0;
+    return 0;
+}
+
+static int open_all(struct simulating *m, struct err *err)
+{
+    const struct simulation *s = m->s;
+    size_t n_tiers = (size_t)s->tiers->n + 1;
+
+    m->tier = calloc(n_tiers, sizeof(*m->tier));
+    m->total = calloc(n_tiers, sizeof(*m->total));
+    m->write_weight = calloc(n_tiers, sizeof(*m->write_weight));
+    m->waiting = calloc((size_t)s->n + 1, sizeof(*m->waiting));
+    if (!m->tier || !m->total || !m->write_weight || !m->waiting)
+        return err_nomem(err);
+    for (int t = 0; t < s->tiers->n; t++)
+        if (open_tier(m, t, err))
+            return err->code;
+    return station_open(&m->gpu, s->n_gpus, err);
+}
+
+int simulate(struct simulation *s, struct err *err)
+{
+    struct simulating m = { .s = s };
+    int code = open_all(&m, err);
+
+    s->gpu_busy_s = s->in_system_s = 0;
+    while (!code && (m.arrived < s->n || m.in_system > 0))
+        code = next_event(&m, err);
+    s->end_s = (double)m.now / ns_per_s;
+    for (int t = 0; t < s->tiers->n && m.tier && m.total; t++) {
+        s->tier_busy_s[t] = (double)m.tier[t].busy_ns / ns_per_s;
+        reading_release(&m.tier[t]);
+        free(m.total[t]);
+    }
+    station_close(&m.gpu);
+    free(m.tier);
+    free(m.total);
+    free(m.write_weight);
+    free(m.waiting);
+    free(m.event.at);
+    return code;
+}

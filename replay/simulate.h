@@ -1,0 +1,46 @@
+/* simulate.h - requests through storage tiers and GPUs, event by event: when the first tokens come.
+ *
+ *     arrival -> reads from the tiers, all at the same time -> decompression and prefill on a GPU -> first token
+ *
+ * A read waits for its tier's latency, then shares the tier's bandwidth (replay/reading.h). A GPU computes for one
+ * request at a time; the one that is ready first comes first. What is written to a tier shares its bandwidth with the
+ * reads, in the background. What is read and computed, and what is then stored, the policy says.
+ *
+ * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then first tokens, then
+ * arrivals, each by the requests' numbers; so the results are the same everywhere.
+ */
+#ifndef EVP_SIMULATE_H
+#define EVP_SIMULATE_H
+
+#include "base/err.h"
+#include "formats/tiers.h"
+
+/* Per tier, for one request. */
+struct sim_bytes {
+    double at[TIER_MAX];
+};
+
+struct sim_policy {
+    /* What request i needs, which arrives now: *read is zeroed. Returns seconds of a GPU. */
+    double (*arrive)(void *arg, int i, struct sim_bytes *read);
+    /* Its first token is out. What is written now: *written is zeroed. */
+    int (*finish)(void *arg, int i, struct sim_bytes *written, struct err *err);
+    void *arg;
+};
+
+struct simulation {
+    const int64_t *at; // (n) ns, rising: when the requests arrive
+    int n;
+    const struct tiers *tiers;
+    int n_gpus;
+    bool alone; // each request comes when the one before has its first token, and nothing is being written
+    struct sim_policy policy;
+    double *ttft_s; // (n) set
+    /* for the shares and for checking; set */
+    double gpu_busy_s, tier_busy_s[TIER_MAX], end_s;
+    double in_system_s; // integral of the requests in the system over time; by Little's law the sum of ttft_s
+};
+
+int simulate(struct simulation *s, struct err *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,200 @@
+/* Simulated requests: queues against textbooks, times worked out by hand, and the law of Little. */
+#include "replay/simulate.h"
+
+#include "base/rng.h"
+#include "replay/reading.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { LONG = 400000, BATCHES = 20, SEED = 100 };
+static const double ns = 1e9;
+
+struct world {
+    double *gpu_s, *read, *write; // (n) by request; NULL: nothing
+    int finished;
+};
+
+static double arrive(void *arg, int i, struct sim_bytes *read)
+{
+    struct world *w = arg;
+
+    read->at[0] = w->read ? w->read[i] : 0;
+    return w->gpu_s ? w->gpu_s[i] : 0;
+}
+
+static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)
+{
+    struct world *w = arg;
+
+    (void)err;
+    written->at[0] = w->write ? w->write[i] : 0;
+    w->finished++;
+    return 0;
+}
+
+static struct simulation simulation_of(struct world *w, const struct tiers *tiers, const int64_t *at, int n, int n_gpus)
+{
+    double *ttft_s = calloc((size_t)n + 1, sizeof(*ttft_s));
+
+    return (struct simulation){
+        .at = at, .n = n, .tiers = tiers, .n_gpus = n_gpus, .policy = { arrive, finish, w }, .ttft_s = ttft_s
+    };
+}
+
+static double exponential(struct rng *r)
+{
+    return -log(1 - rng_unit(r));
+}
+
+/* Arrivals with a rate per second. */
+static int64_t *poisson(double rate, int n, uint64_t seed)
+{
+    struct rng r = rng_new(seed);
+    int64_t *at = malloc((size_t)n * sizeof(*at));
+    double now = 0;
+
+    for (int i = 0; i < n; i++) {
+        now += exponential(&r) / rate;
+        at[i] = (int64_t)(now * ns);
+    }
+    return at;
+}
+
+static double *services(bool random, int n, uint64_t seed)
+{
+    struct rng r = rng_new(seed);
+    double *s = malloc((size_t)n * sizeof(*s));
+
+    for (int i = 0; i < n; i++)
+        s[i] = random ? exponential(&r) : 1;
+    return s;
+}
+
+/* The mean is within three standard errors, from batch means. */
+static void expect_mean(const double *x, int n, double want, const char *what)
+{
+    double mean[BATCHES] = { 0 }, all = 0, var = 0;
+
+    for (int b = 0; b < BATCHES; b++) {
+        for (int i = 0; i < n / BATCHES; i++)
+            mean[b] += x[b * (n / BATCHES) + i];
+        mean[b] /= n / BATCHES;
+        all += mean[b] / BATCHES;
+    }
+    for (int b = 0; b < BATCHES; b++)
+        var += (mean[b] - all) * (mean[b] - all) / (BATCHES - 1);
+    cr_expect(fabs(all - want) <= 3 * sqrt(var / BATCHES), "%s: %g, not %g within %g", what, all, want,
+              3 * sqrt(var / BATCHES));
+}
+
+static void expect_little(const struct simulation *s)
+{
+    double sum = 0;
+
+    for (int i = 0; i < s->n; i++)
+        sum += s->ttft_s[i];
+    cr_expect(fabs(s->in_system_s - sum) <= 1e-9 * sum, "%.12g in the system, %.12g waited", s->in_system_s, sum);
+}
+
+static void run(struct simulation *s)
+{
+    struct err err;
+
+    cr_assert_eq(simulate(s, &err), 0);
+    cr_expect_eq(((struct world *)s->policy.arg)->finished, s->n);
+    expect_little(s);
+}
+
+static struct tier disk = {
+    .name = "disk", .capacity = INT64_MAX, .read_bytes_per_s = 100, .write_bytes_per_s = 50, .latency_s = 0
+};
+static const struct tiers none = { NULL, 0 };
+
+/* C: probability of waiting, by Erlang. */
+static double erlang_c(int c, double load)
+{
+    double sum = 0, term = 1;
+
+    for (int k = 0; k < c; k++) {
+        sum += term;
+        term *= load / (k + 1);
+    }
+    double last = term / (1 - load / c);
+    return last / (sum + last);
+}
+
+Test(simulate, gpus_are_the_textbooks_queues, .timeout = 120)
+{
+    const double rho[] = { 0.3, 0.6, 0.9 };
+    const int servers[] = { 1, 4, 16 };
+
+    for (int k = 0; k < 3; k++) {
+        for (int c = -1; c < 3; c++) { /* -1: one server with a constant time */
+            int n_gpus = c < 0 ? 1 : servers[c];
+            int64_t *at = poisson(rho[k] * n_gpus, LONG, SEED + (uint64_t)k);
+            struct world w = { .gpu_s = services(c >= 0, LONG, SEED + 10 + (uint64_t)k) };
+            struct simulation s = simulation_of(&w, &none, at, LONG, n_gpus);
+            run(&s);
+            double wait = c < 0 ? rho[k] / 2 / (1 - rho[k]) : erlang_c(n_gpus, rho[k] * n_gpus) / n_gpus / (1 - rho[k]);
+            expect_mean(s.ttft_s, LONG, 1 + wait, c < 0 ? "M/D/1" : "M/M/c");
+            free(at);
+            free(w.gpu_s);
+            free(s.ttft_s);
+        }
+    }
+}
+
+Test(simulate, a_tier_is_shared_equally, .timeout = 120)
+{
+    const struct tiers tiers = { &disk, 1 };
+
+    for (int random = 0; random < 2; random++) {
+        for (int k = 0; k < 3; k++) {
+            const double rho = 0.3 * (k + 1);
+            int64_t *at = poisson(rho, LONG, 3);
+            struct world w = { .read = services(random, LONG, 4) };
+            for (int i = 0; i < LONG; i++)
+                w.read[i] *= disk.read_bytes_per_s;
+            struct simulation s = simulation_of(&w, &tiers, at, LONG, 1);
+            run(&s);
+            expect_mean(s.ttft_s, LONG, 1 / (1 - rho), "M/G/1-PS"); /* whatever the distribution */
+            cr_expect_float_eq(s.tier_busy_s[0] / s.end_s, rho, 0.02);
+            free(at);
+            free(w.read);
+            free(s.ttft_s);
+        }
+    }
+}
+
+Test(simulate, times_by_hand)
+{
+    struct tier_load loads[] = { { 2, 150, 0 } };
+    struct tier two = disk;
+    const struct tiers tiers = { &two, 1 };
+    const int64_t at[] = { 0, (int64_t)(1 * ns), (int64_t)(1 * ns) };
+    double gpu[] = { 1, 1, 0.5 }, read[] = { 300, 0, 150 }, write[] = { 0, 150, 0 };
+    struct world w = { .gpu_s = gpu, .read = read, .write = write };
+    struct err err;
+
+    two.latency_s = 0.5;
+    cr_assert_eq(tier_add_load(&two, &loads[0], &err), 0);
+    struct simulation s = simulation_of(&w, &tiers, at, 3, 1);
+    run(&s);
+    /* 1 computes from 1 to 2, and what it then writes takes the tier like a read of 300 bytes, until long after the
+     * others. 0 reads 100 bytes alone from 0.5 to 1.5, 37.5 beside 2 from 1.5 to 2, then 50 bytes/s of three: its last
+     * 162.5 end at 5.25; 2 has read 37.5 at 2, 150 at 4.25, and computes to 4.75. Then two share 150 bytes/s: 0 has
+     * 50 bytes left at 4.25, and ends at 4.25 + 50 / 75. */
+    cr_expect_float_eq(s.ttft_s[1], 1, 1e-8);
+    cr_expect_float_eq(s.ttft_s[2], 4.25 + 0.5 - 1, 1e-8);
+    cr_expect_float_eq(s.ttft_s[0], 4.25 + 50.0 / 75 + 1, 1e-8);
+    s.alone = true;
+    w.finished = 0;
+    run(&s);
+    cr_expect_float_eq(s.ttft_s[0], 0.5 + 3 + 1, 1e-8);
+    cr_expect_float_eq(s.ttft_s[1], 1, 1e-8);
+    cr_expect_float_eq(s.ttft_s[2], 0.5 + 1.5 + 0.5, 1e-8);
+    free(s.ttft_s);
+    free(two.load);
+}
