@@ -1,0 +1,46 @@
+/* trace.h - requests in the order of their arrivals, and which contexts they ask for.
+ *
+ * Recognised by content; compressed files as access logs are (formats/access.h):
+ *
+ *     access rows     {"context":"qasper/12","at":17.25}    seconds; "count" counts as so many requests at that time
+ *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table
+ *     Azure           TIMESTAMP,ContextTokens,...           2023-11-16 18:15:46.6805900
+ *     BurstGPT        Timestamp,Model,...                   seconds
+ *     poisson:QPS,N   no file: N requests, exponential gaps
+ *
+ * Where a trace names no contexts, they are drawn (trace_draw).
+ */
+#ifndef EVP_TRACE_H
+#define EVP_TRACE_H
+
+#include "base/err.h"
+#include "base/map.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct trace {
+    struct trace_request {
+        int64_t at;      // ns after the first
+        int32_t context; // of `contexts`, or drawn; -1: the trace does not say
+        int32_t number;  // its place in the trace
+    } * request;
+    int n;
+    struct map contexts; // the names in the trace
+    bool timed;          // false: the rows have no times; they follow each other
+};
+
+/* By arrival, ties in the order of the trace. ERR_FORMAT names line and field; ERR_USAGE: not poisson:QPS,N. */
+int trace_read(struct trace *t, const char *path, uint64_t seed, struct err *err) MUST_CHECK;
+void trace_release(struct trace *t); // zeroed is fine
+
+/* Draws the contexts 0 to n_contexts - 1 by zipf:S[,drift:D][,churn:C]. Request i asks for the context of rank r with a
+ * probability that is proportional to 1 / r^S. drift: the ranks move on, by D of all contexts over the whole trace, so
+ * with 1 every context has had every rank. churn: C times over the whole trace a context that is drawn at random and the
+ * context of rank 1 change places. ERR_USAGE: not such a text. */
+int trace_draw(struct trace *t, const char *spec, int n_contexts, uint64_t seed, struct err *err) MUST_CHECK;
+
+/* Stretches the times so that `rate` requests come per second on average. */
+void trace_stretch(struct trace *t, double rate);
+
+#endif
