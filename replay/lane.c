@@ -1,0 +1,60 @@
+/* lane.c - asks the policy, and notes what each request saw. */
+#include "replay/lane.h"
+
+#include <stdlib.h>
+
+static double arrive(void *arg, int i, struct sim_bytes *read)
+{
+    struct lane *l = arg;
+    struct plan_placement at = l->policy.kind->find(&l->policy, i);
+
+    l->seen.at[i] = at;
+    l->seen.quality[i] = (float)world_quality(l->world, i, at);
+    if (at.tier != PLAN_RECOMPUTE)
+        read->at[at.tier] = world_read(l->world, i, at);
+    return world_gpu_s(l->world, i, at);
+}
+
+static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)
+{
+    struct lane *l = arg;
+
+    if (l->policy.kind->finish && l->policy.kind->finish(&l->policy, i, written, err))
+        return err->code;
+    for (int t = 0; t < l->in->tiers.n && i >= l->world->warm; t++)
+        l->written += written->at[t];
+    return 0;
+}
+
+int lane_run(struct lane *l, const char *policy, struct err *err)
+{
+    size_t n = (size_t)l->world->n + 1;
+
+    l->seen.ttft_s = calloc(n, sizeof(*l->seen.ttft_s));
+    l->seen.quality = calloc(n, sizeof(*l->seen.quality));
+    l->seen.at = calloc(n, sizeof(*l->seen.at));
+    if (!l->seen.ttft_s || !l->seen.quality || !l->seen.at)
+        return err_nomem(err);
+    if (policy_open(&l->policy, policy, l->world, l->in, err))
+        return err->code;
+    l->promised_ttft_s = l->policy.promised_ttft_s;
+    l->promised_quality = l->policy.promised_quality;
+    l->sim = (struct simulation){ .at = l->at,
+                                  .n = l->world->n,
+                                  .tiers = &l->in->tiers,
+                                  .n_gpus = l->n_gpus,
+                                  .alone = l->alone,
+                                  .policy = { arrive, finish, l },
+                                  .ttft_s = l->seen.ttft_s };
+    int code = simulate(&l->sim, err);
+    policy_close(&l->policy);
+    return code ? code : seen_row_of(&l->outcome, l->world, &l->seen, l->quality_floor, err);
+}
+
+void lane_close(struct lane *l)
+{
+    free(l->seen.ttft_s);
+    free(l->seen.quality);
+    free(l->seen.at);
+    l->seen = (struct seen){ 0 };
+}

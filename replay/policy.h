@@ -1,0 +1,45 @@
+/* policy.h - what decides where contexts are while requests come.
+ *
+ * A new policy is one file with one struct policy_kind, listed in policy.c: `open` makes its state, from the text after
+ * its name too; `find` tells where the context of a request is at its arrival (a policy that reorders things at a hit
+ * does it there); `finish` may store what was computed, and says what is written to which tier. A request that was found
+ * is finished, too. Policies know the requests so far, unless they say that they look ahead.
+ */
+#ifndef EVP_POLICY_H
+#define EVP_POLICY_H
+
+#include "replay/simulate.h"
+#include "replay/world.h"
+
+struct policy;
+
+struct policy_kind {
+    const char *name;
+    const char *options; // how the text after the name is written, "[:raw|predicted]"; "": none
+    const char *about;
+    int (*open)(struct policy *p, const char *options, struct err *err);
+    struct plan_placement (*find)(struct policy *p, int request);
+    int (*finish)(struct policy *p, int request, struct sim_bytes *written, struct err *err); // NULL: stores nothing
+    void (*close)(struct policy *p);                                                          // NULL: nothing to free
+};
+
+struct policy {
+    const struct policy_kind *kind;
+    const struct replay_world *world; // borrowed
+    struct placement_input *in;       // the world's; planning sets frequencies there
+    void *state;
+    double promised_ttft_s, promised_quality; // of a plan; NAN: it has none
+};
+
+/* The policies, the last one has no name. */
+extern const struct policy_kind *const policy_kinds[];
+
+/* The policy with whose name a text begins; NULL: none. */
+const struct policy_kind *policy_find(const char *text);
+
+/* name: a kind's, with its options. ERR_USAGE: no such policy, or other options. */
+int policy_open(struct policy *p, const char *name, const struct replay_world *w, struct placement_input *in,
+                struct err *err) MUST_CHECK;
+void policy_close(struct policy *p); // zeroed is fine
+
+#endif

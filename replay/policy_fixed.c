@@ -1,0 +1,143 @@
+/* policy_fixed.c - placements that stay: none, a manifest's, a plan's made from the requests before those that count,
+ * or, as no one can, from those that count. */
+#include "replay/policy.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int place(struct policy *p, struct err *err)
+{
+    int n = p->in->table.n_contexts;
+    struct plan_placement *at = malloc(((size_t)n + 1) * sizeof(*at));
+
+    p->state = at;
+    if (!at)
+        return err_nomem(err);
+    for (int c = 0; c < n; c++)
+        at[c] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+    return 0;
+}
+
+static struct plan_placement find(struct policy *p, int request)
+{
+    const struct plan_placement *at = p->state;
+
+    return at[p->world->row[request]];
+}
+
+static void close_fixed(struct policy *p)
+{
+    free(p->state);
+}
+
+static int open_prefill(struct policy *p, const char *options, struct err *err)
+{
+    (void)options;
+    return place(p, err);
+}
+
+const struct policy_kind policy_prefill = { "prefill", "", "nothing is stored", open_prefill, find, NULL, close_fixed };
+
+/* ---- plans ------------------------------------------------------------------ */
+
+/* What the plan expects, over the requests it was made for. */
+static void promise(struct policy *p, const struct plan_placement *at)
+{
+    const struct placement_input *in = p->in;
+    double n = 0, ttft_s = 0, quality = 0;
+
+    for (int c = 0; c < in->table.n_contexts; c++) {
+        double q = at[c].tier == PLAN_RECOMPUTE ? 1 : in->quality[table_cell(&in->table, c, at[c].config)];
+        n += in->frequency[c];
+        ttft_s += in->frequency[c] * placement_ttft(in, c, at[c]);
+        quality += in->frequency[c] * q;
+    }
+    p->promised_ttft_s = ttft_s / n;
+    p->promised_quality = quality / n;
+}
+
+/* Plans for the requests from one to before another, as evp-plan does. */
+static int plan_for(struct policy *p, int first, int end, struct err *err)
+{
+    struct placement_plan plan;
+
+    if (place(p, err))
+        return err->code;
+    world_count(p->world, first, end, p->in->frequency);
+    if (placement_solve(&plan, p->in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
+        return err->code;
+    struct plan_placement *at = p->state;
+    for (int i = 0; i < plan.plan.n_contexts; i++)
+        at[p->in->row[i]] = plan.plan.placement[i];
+    plan_release(&plan.plan);
+    promise(p, at);
+    return 0;
+}
+
+static int open_night(struct policy *p, const char *options, struct err *err)
+{
+    (void)options;
+    return plan_for(p, 0, p->world->warm, err);
+}
+
+const struct policy_kind policy_night = {
+    "night", "",         "evp-plan's placement for the requests before those that are counted", open_night, find,
+    NULL,    close_fixed
+};
+
+static int open_clairvoyant(struct policy *p, const char *options, struct err *err)
+{
+    (void)options;
+    return plan_for(p, p->world->warm, p->world->n, err);
+}
+
+const struct policy_kind policy_clairvoyant = {
+    "static-clairvoyant", "",   "evp-plan's placement for the counted requests themselves: no fixed plan is better",
+    open_clairvoyant,     find, NULL,
+    close_fixed
+};
+
+/* ---- a manifest ------------------------------------------------------------- */
+
+/* Where a row of a manifest is, in the numbers of the table and the tiers; false: it names something else. */
+static bool placed_at(const struct placement_input *in, const struct manifest *m, const struct placement *from,
+                      struct plan_placement *to)
+{
+    const struct cached c = manifest_cached(&m->tiers, from);
+
+    *to = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+    if (!c.tier)
+        return true;
+    to->config = table_find_config(&in->table, from->config);
+    to->tier = tiers_find(&in->tiers, c.tier->name);
+    return to->config >= 0 && to->tier >= 0;
+}
+
+static int open_manifest(struct policy *p, const char *options, struct err *err)
+{
+    const struct placement_input *in = p->in;
+    struct manifest m = { 0 };
+
+    if (*options != '=' || !options[1])
+        return err_set(err, ERR_USAGE, "needs a file: manifest=FILE");
+    if (place(p, err) || manifest_read(&m, options + 1, err))
+        return err->code;
+    struct plan_placement *at = p->state;
+    int code = 0;
+    for (int c = 0; c < in->table.n_contexts && !code; c++) {
+        const struct placement *from = manifest_find(&m, in->table.context_id[c]);
+        if (from && !placed_at(in, &m, from, &at[c]))
+            code = err_set(err, ERR_FORMAT, "'%s': context '%s' has a config or tier that the table or --tiers lacks",
+                           options + 1, in->table.context_id[c]);
+    }
+    manifest_release(&m);
+    if (!code) {
+        world_count(p->world, p->world->warm, p->world->n, p->in->frequency);
+        promise(p, at);
+    }
+    return code;
+}
+
+const struct policy_kind policy_manifest = { "manifest", "=FILE",    "a manifest's placements", open_manifest, find,
+                                             NULL,       close_fixed };

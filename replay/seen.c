@@ -1,0 +1,96 @@
+/* seen.c - means, percentiles and intervals. Intervals are of batch means: the requests, in their order, in 20 equal
+ * parts, whose means are taken for independent (A. Law, Simulation Modeling and Analysis, 9.5.3). */
+#include "replay/seen.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { BATCHES = 20 };
+static const double t_19 = 2.093024; // Student's t, 19 degrees of freedom, 95 %
+
+static int rising(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* The smallest of sorted numbers that a share of them does not exceed. */
+static double percentile(const double *sorted, int n, double share)
+{
+    int at = (int)ceil(share * n) - 1;
+
+    return n ? sorted[at < 0 ? 0 : at] : (double)NAN;
+}
+
+static double mean_of(const double *x, int n)
+{
+    double sum = 0;
+
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return sum / n;
+}
+
+/* Half of the 95 % interval of the mean; NAN: too few. */
+static double half_width(const double *x, int n)
+{
+    int size = n / BATCHES;
+    double mean[BATCHES], all, var = 0;
+
+    if (size == 0)
+        return (double)NAN;
+    for (int b = 0; b < BATCHES; b++)
+        mean[b] = mean_of(x + b * size, size);
+    all = mean_of(mean, BATCHES);
+    for (int b = 0; b < BATCHES; b++)
+        var += (mean[b] - all) * (mean[b] - all) / (BATCHES - 1);
+    return t_19 * sqrt(var / BATCHES);
+}
+
+static void count_hits(struct seen_row *o, const struct replay_world *w, const struct seen *seen)
+{
+    double found = 0, all = 0;
+
+    for (int i = w->warm; i < w->n; i++) {
+        double bytes = (double)w->in->table.kv_bytes[w->row[i]];
+        all += bytes;
+        if (seen->at[i].tier == PLAN_RECOMPUTE) {
+            o->recomputed += 1.0 / o->n;
+            continue;
+        }
+        o->hits[seen->at[i].tier] += 1.0 / o->n;
+        found += bytes;
+    }
+    o->byte_hits = found / all;
+}
+
+int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct seen *seen, double quality_floor,
+                struct err *err)
+{
+    int n = w->n - w->warm;
+    double *x = calloc((size_t)n + 1, sizeof(*x));
+
+    if (!x)
+        return err_nomem(err);
+    *o = (struct seen_row){ .n = n };
+    for (int i = 0; i < n; i++)
+        x[i] = seen->ttft_s[w->warm + i];
+    o->ttft_mean_s = mean_of(x, n);
+    o->ttft_ci_s = half_width(x, n);
+    qsort(x, (size_t)n, sizeof(*x), rising);
+    o->ttft_s[0] = percentile(x, n, 0.5);
+    o->ttft_s[1] = percentile(x, n, 0.95);
+    o->ttft_s[2] = percentile(x, n, 0.99);
+    for (int i = 0; i < n; i++) {
+        x[i] = (double)seen->quality[w->warm + i];
+        o->below_floor += (x[i] < quality_floor) / (double)n;
+    }
+    o->quality = mean_of(x, n);
+    o->quality_ci = half_width(x, n);
+    qsort(x, (size_t)n, sizeof(*x), rising);
+    o->quality_p5 = percentile(x, n, 0.05);
+    count_hits(o, w, seen);
+    free(x);
+    return 0;
+}
