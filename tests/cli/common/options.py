@@ -1,12 +1,13 @@
 """options.py BUILD - an option means the same in every tool: a letter belongs to one long name, a long name has one
-letter and one sentence, and no letter is in use that base/opt.h does not list. Four long names mean another thing in one tool each."""
+letter and one sentence, and no letter is in use that base/opt.h does not list. Five long names mean another thing in one tool each."""
 import subprocess, sys
 from pathlib import Path
 
 LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "model", "n": "dry-run", "o": "output",
            "p": "payloads", "q": "quiet", "s": "seed", "t": "tiers", "v": "verbose"}
-# A service's model; a model of which only the shape counts; a flag where evp-plan takes a manifest; how many at once, where evp-tiers takes a list to measure.
-OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-load", "verify"), ("evp-load", "jobs")}
+# A service's model; a model of which only the shape counts; GPUs, of which 0 is as many as needed;
+# a flag where evp-plan takes a manifest; how many at once, where evp-tiers takes a list to measure.
+OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs")}
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 

@@ -1,0 +1,364 @@
+/* evp-replay - what users would have seen: a trace of requests through policies, tiers and GPUs.
+ *
+ * replay/ does the work. Here are the options, the lines of the table, and the messages.
+ */
+#include "base/file.h"
+#include "base/log.h"
+#include "base/opt.h"
+#include "base/parse.h"
+#include "cmd/summary.h"
+#include "replay/lane.h"
+#include "replay/trace.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBERS_MAX = 64, POLICIES_MAX = 64, IDS_SHOWN = 10 };
+
+static struct {
+    const char *tiers, *trace, *rate, *alpha, *contexts, *output;
+    struct opt_list policy;
+    double warm, min_quality;
+    int gpus, seed;
+    bool raw;
+    struct opt_common common;
+} cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
+
+static const struct opt opts[] = {
+    OPT_HEAD("Input"),
+    OPT_TIERS(&cfg.tiers),
+    OPT_TEXT(0, "trace", &cfg.trace, "TRACE", "requests with their times: a file, or poisson:QPS,N"),
+    OPT_TEXT(0, "contexts", &cfg.contexts, "zipf:S[,drift:D][,churn:C]",
+             "draw the contexts that requests ask for, instead of taking them from the trace"),
+    OPT_HEAD("What is compared"),
+    OPT_MANY(0, "policy", &cfg.policy, "NAME,...", "policies, listed below; may be repeated"),
+    OPT_WORDS(0, "rate", &cfg.rate,
+              "requests per second, to which the trace is stretched; 0: one after the other, so that nobody waits "
+              "(default: as in the trace)"),
+    OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
+    OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
+    OPT_REAL(0, "warm", &cfg.warm, 0, 0.99, "share of the requests, from the first, that fill caches and do not count"),
+    OPT_BOOL(0, "raw", &cfg.raw, "plan with measured mean qualities instead of predicted ones"),
+    OPT_MIN_QUALITY(&cfg.min_quality),
+    OPT_SEED(&cfg.seed),
+    OPT_HEAD("Output"),
+    OPT_STREAM(&cfg.output, "PATH"),
+    OPT_COMMON(&cfg.common),
+    OPT_DONE,
+};
+
+static const struct tool tool = {
+    .name = "evp-replay",
+    .summary = "replay a trace of requests and tell what users would have seen",
+    .operands = "TABLE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .opts = opts,
+    .common = &cfg.common,
+    .about =
+        "Every request asks one of its context's test questions. What the policy holds of the context is read from its "
+        "tier, whose bandwidth all reads share; the rest is computed by a GPU, one request after the other. Decoding is "
+        "not simulated.\n"
+        "\n"
+        "The table has a line for each policy, rate and alpha: TTFT, quality, hits, use of GPU and tiers "
+        "(docs/formats/replay.md).\n"
+        "\n"
+        "A trace is an access log with times (\"at\"), or one of Mooncake, Azure or BurstGPT; those name no contexts, so "
+        "--contexts draws them.\n"
+        "\n"
+        "Policies: prefill stores nothing. fifo, lru, lfu, gdsf, s3fifo, sieve are caches; lru+kivi:bits=4 compresses "
+        "everything. belady knows the future. evicpress and adaptcache are the papers' Algorithm 1 at every miss.\n"
+        "\n"
+        "night is the plan that evp-plan makes from the requests that do not count, static-clairvoyant the one from "
+        "those that do; manifest=FILE is a manifest's.",
+    .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
+                "      --policy lru,s3fifo,night -o replay.tsv\n"
+                "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"
+                "      --contexts zipf:1 --policy prefill,lru,night --rate 0.5,1,2 >replay.tsv\n",
+};
+
+struct run {
+    struct placement_input in;
+    struct trace trace;
+    struct replay_world world;
+    int32_t *row; // (n)
+    int64_t *at;  // (n)
+    double rate[NUMBERS_MAX], alpha[NUMBERS_MAX];
+    int n_rates, n_alphas;
+    const char *policy[POLICIES_MAX];
+    int n_policies;
+    struct buf names, out;
+};
+
+/* ---- what is asked for ------------------------------------------------------- */
+
+/* Cuts lists at the commas that are followed by a policy; others belong to a config. */
+static int take_policies(struct run *run, struct err *err)
+{
+    for (int i = 0; i < cfg.policy.n; i++) {
+        buf_add(&run->names, cfg.policy.at[i], strlen(cfg.policy.at[i]) + 1);
+    }
+    if (buf_failed(&run->names))
+        return err_nomem(err);
+    for (char *at = run->names.at, *end = at + run->names.n; at < end; at += strlen(at) + 1) {
+        for (char *comma = strchr(at, ','); comma; comma = strchr(comma + 1, ','))
+            if (policy_find(comma + 1)) {
+                *comma = '\0';
+                break;
+            }
+        if (run->n_policies == POLICIES_MAX)
+            return err_set(err, ERR_USAGE, "more than %d policies", POLICIES_MAX);
+        if (!policy_find(at))
+            return err_set(err, ERR_USAGE, "there is no policy '%s'; --help lists them", at);
+        run->policy[run->n_policies++] = at;
+    }
+    return run->n_policies ? 0 : err_set(err, ERR_USAGE, "--policy is needed: prefill,lru,night for example");
+}
+
+static int take_numbers(const char *name, const char *text, double *to, int *n, struct err *err)
+{
+    *n = parse_list(text, to, NUMBERS_MAX);
+    for (int i = 0; i < *n; i++)
+        if (!(to[i] >= 0))
+            *n = -1;
+    return *n > 0 ? 0 : err_set(err, ERR_USAGE, "--%s '%s' is not a list of up to %d numbers", name, text, NUMBERS_MAX);
+}
+
+static int take_options(struct run *run, struct err *err)
+{
+    if (!cfg.tiers || !cfg.trace)
+        return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
+    if (take_numbers("alpha", cfg.alpha, run->alpha, &run->n_alphas, err) ||
+        (cfg.rate && take_numbers("rate", cfg.rate, run->rate, &run->n_rates, err)))
+        return err->code;
+    return take_policies(run, err);
+}
+
+/* ---- reading ----------------------------------------------------------------- */
+
+static int read_table(struct run *run, const char *path, struct err *err)
+{
+    const struct placement_files files = { .table = path, .tiers = cfg.tiers, .want = TABLE_PLAN };
+    struct table t;
+
+    if (table_read(&t, path, TABLE_ALL, err))
+        return err->code;
+    run->in = (struct placement_input){ .alpha = run->alpha[0],
+                                        .min_quality = cfg.min_quality,
+                                        .max_move = INT64_MAX,
+                                        .kind = cfg.raw ? QUALITY_RAW : QUALITY_PREDICTED };
+    return placement_input_take(&run->in, &t, &files, err);
+}
+
+/* The first contexts of the trace that the table lacks, in a sentence. */
+static int refuse_unknown(const struct run *run, struct err *err)
+{
+    struct buf ids = { 0 };
+    int n = 0;
+
+    for (int i = 0; i < run->trace.contexts.n; i++) {
+        const char *id = run->trace.contexts.at[i].key;
+        if (map_find(&run->in.table.ids, id, strlen(id)) != MAP_ABSENT)
+            continue;
+        if (n++ < IDS_SHOWN)
+            buf_printf(&ids, "%s '%s'", n > 1 ? "," : "", id);
+    }
+    int code = err_set(err, ERR_FORMAT, "'%s': %d of its %d contexts are not in the table:%s%s", cfg.trace, n,
+                       run->trace.contexts.n, buf_str(&ids), n > IDS_SHOWN ? ", ..." : "");
+    buf_release(&ids);
+    return code;
+}
+
+static int find_rows(struct run *run, struct err *err)
+{
+    const struct trace *t = &run->trace;
+    int n_contexts = run->in.table.n_contexts;
+
+    if (cfg.contexts && trace_draw(&run->trace, cfg.contexts, n_contexts, (uint64_t)cfg.seed, err))
+        return err_wrap(err, "--contexts");
+    for (int i = 0; i < t->n; i++) {
+        int32_t context = t->request[i].context;
+        if (context < 0)
+            return err_set(err, ERR_USAGE, "'%s' names no contexts: --contexts draws them, zipf:1 for example",
+                           cfg.trace);
+        run->row[i] = context;
+        if (cfg.contexts)
+            continue;
+        run->row[i] = map_find(&run->in.table.ids, t->contexts.at[context].key, strlen(t->contexts.at[context].key));
+        if (run->row[i] == MAP_ABSENT)
+            return refuse_unknown(run, err);
+    }
+    return 0;
+}
+
+static int read_trace(struct run *run, struct err *err)
+{
+    if (trace_read(&run->trace, cfg.trace, (uint64_t)cfg.seed, err))
+        return err->code;
+    int n = run->trace.n, warm = (int)(cfg.warm * n);
+    run->row = malloc(((size_t)n + 1) * sizeof(*run->row));
+    run->at = malloc(((size_t)n + 1) * sizeof(*run->at));
+    if (!run->row || !run->at)
+        return err_nomem(err);
+    if (!run->trace.timed && !cfg.rate) {
+        log_warn("'%s' has no times: requests follow each other, and nobody waits; --rate gives them times", cfg.trace);
+        run->rate[0] = 0;
+        run->n_rates = 1;
+    }
+    if (find_rows(run, err))
+        return err->code;
+    run->world = (struct replay_world){ .in = &run->in, .row = run->row, .n = n, .warm = warm };
+    return world_open(&run->world, (uint64_t)cfg.seed, err);
+}
+
+/* ---- lines ------------------------------------------------------------------- */
+
+static void put_head(struct run *run)
+{
+    buf_adds(&run->out,
+             "policy\trate\talpha\trequests\tttft_mean_s\tttft_p50_s\tttft_p95_s\tttft_p99_s\tttft_mean_ci_s\t"
+             "quality\tquality_p5\tbelow_floor\tquality_ci");
+    for (int t = 0; t < run->in.tiers.n; t++)
+        buf_printf(&run->out, "\thits_%s", run->in.tiers.at[t].name);
+    buf_adds(&run->out, "\thits_recompute\tbyte_hits\tgpu_busy");
+    for (int t = 0; t < run->in.tiers.n; t++)
+        buf_printf(&run->out, "\tbusy_%s", run->in.tiers.at[t].name);
+    buf_adds(&run->out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\n");
+}
+
+static void put_real(struct buf *out, double x)
+{
+    if (isnan(x))
+        buf_adds(out, "\t-");
+    else
+        buf_printf(out, "\t%.9g", x);
+}
+
+static void put_line(struct run *run, const char *policy, double rate, double alpha, const struct lane *l)
+{
+    const struct seen_row *o = &l->outcome;
+    struct buf *out = &run->out;
+
+    buf_printf(out, "%s", policy);
+    put_real(out, rate);
+    put_real(out, alpha);
+    buf_printf(out, "\t%d", o->n);
+    const double some[] = { o->ttft_mean_s, o->ttft_s[0],  o->ttft_s[1],   o->ttft_s[2], o->ttft_ci_s,
+                            o->quality,     o->quality_p5, o->below_floor, o->quality_ci };
+    for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
+        put_real(out, some[i]);
+    for (int t = 0; t < run->in.tiers.n; t++)
+        put_real(out, o->hits[t]);
+    put_real(out, o->recomputed);
+    put_real(out, o->byte_hits);
+    put_real(out, l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
+    for (int t = 0; t < run->in.tiers.n; t++)
+        put_real(out, l->sim.tier_busy_s[t] / l->sim.end_s);
+    put_real(out, l->written);
+    put_real(out, l->promised_ttft_s);
+    put_real(out, l->promised_quality);
+    buf_addc(out, '\n');
+}
+
+/* Sets the arrivals of a rate; returns the requests per second. NAN: as in the trace. */
+static double set_arrivals(struct run *run, double rate)
+{
+    const struct trace *t = &run->trace;
+    double span_s = (double)t->request[t->n - 1].at / 1e9;
+
+    if (rate > 0)
+        trace_stretch(&run->trace, rate);
+    for (int i = 0; i < t->n; i++)
+        run->at[i] = t->request[i].at;
+    return isnan(rate) ? (t->n - 1) / span_s : rate;
+}
+
+static void summarise(const char *policy, double rate, double alpha, const struct lane *l)
+{
+    struct json_out *json = summary_json();
+
+    json_begin(json, NULL, '{');
+    json_put_text(json, "policy", policy);
+    json_put_real(json, "rate", rate);
+    json_put_real(json, "alpha", alpha);
+    json_put_real(json, "ttft_s", l->outcome.ttft_mean_s);
+    json_put_real(json, "quality", l->outcome.quality);
+    json_end(json, '}');
+}
+
+static int run_one(struct run *run, const char *policy, double rate, double alpha, struct err *err)
+{
+    struct lane l = { .world = &run->world,
+                      .in = &run->in,
+                      .at = run->at,
+                      .n_gpus = cfg.gpus,
+                      .alone = rate == 0,
+                      .quality_floor = cfg.min_quality };
+
+    run->in.alpha = alpha;
+    int code = lane_run(&l, policy, err);
+    if (!code) {
+        put_line(run, policy, rate, alpha, &l);
+        summarise(policy, rate, alpha, &l);
+        log_info("%-24s rate %-8.4g alpha %-6g TTFT %.4g s, 95 %% below %.4g s, quality %.4g, GPU %.0f %% busy", policy,
+                 rate, alpha, l.outcome.ttft_mean_s, l.outcome.ttft_s[1], l.outcome.quality,
+                 100 * l.sim.gpu_busy_s / l.n_gpus / l.sim.end_s);
+    }
+    lane_close(&l);
+    return code;
+}
+
+static int run_all(struct run *run, struct err *err)
+{
+    int n_rates = run->n_rates ? run->n_rates : 1;
+
+    put_head(run);
+    log_info("%d requests for %d contexts%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
+             cfg.contexts ? ", drawn by " : "", cfg.contexts ? cfg.contexts : "", run->trace.n - run->world.warm);
+    summary_int("requests", run->trace.n);
+    summary_int("contexts", run->in.table.n_contexts);
+    json_begin(summary_json(), "lines", '[');
+    int code = 0;
+    for (int r = 0; r < n_rates && !code; r++) {
+        double rate = set_arrivals(run, run->n_rates ? run->rate[r] : (double)NAN);
+        for (int a = 0; a < run->n_alphas; a++)
+            for (int p = 0; p < run->n_policies && !code; p++)
+                code = run_one(run, run->policy[p], rate, run->alpha[a], err);
+    }
+    json_end(summary_json(), ']');
+    return code;
+}
+
+static int write_out(const struct run *run, struct err *err)
+{
+    if (buf_failed(&run->out))
+        return err_nomem(err);
+    if (cfg.output && strcmp(cfg.output, "-") != 0)
+        return file_write(cfg.output, run->out.at, run->out.n, err);
+    fwrite(run->out.at, 1, run->out.n, stdout);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct run run;
+    struct err err;
+    int first, status = opt_parse(&tool, argc, argv, &first);
+
+    if (status != OPT_RUN)
+        return status;
+    summary_begin(&tool, argc, argv);
+    int code = take_options(&run, &err);
+    if (!code &&
+        (read_table(&run, argv[first], &err) || read_trace(&run, &err) || run_all(&run, &err) || write_out(&run, &err)))
+        code = err.code;
+    world_close(&run.world);
+    trace_release(&run.trace);
+    placement_input_release(&run.in);
+    free(run.row);
+    free(run.at);
+    buf_release(&run.names);
+    buf_release(&run.out);
+    return summary_end(code, 0, &err);
+}

@@ -1,0 +1,33 @@
+# Three contexts of tests/data/table.h5 (100, 200, 400 kB; prefill 1, 2, 4 s; question .01 s), DRAM of 150 kB at 1 GB/s,
+# SSD of 300 kB at 100 MB/s. By hand:
+#   c0 at 0:   computed to 1.01, then in DRAM
+#   c1 at 0.5: waits for the GPU, 1.01 to 3.02; 200 kB are more than DRAM, so it goes to the SSD
+#   c0 at 5:   DRAM, 1 ms and 0.1 ms to read, question: 0.0111 s
+#   c2 at 6:   computed to 10.01; fits nowhere
+#   c1 at 20:  SSD, 10 ms and 2 ms to read, question: 0.022 s
+#   c0 at 30:  as before
+cat >access.jsonl <<-END
+	{"context":"c1","at":100.5}
+	{"context":"c0","at":100}
+	{"context":"c0","at":105}
+	{"context":"c2","at":106}
+	{"context":"c1","at":120}
+	{"context":"c0","at":130}
+END
+columns() { cut -f1-8,10,14-17,21- "$1"; }
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru,prefill --warm 0 -q -o r.tsv
+echo "status $?"
+columns r.tsv
+echo "one after the other, compressed; the second half counts:"
+evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru+kivi:bits=2,night --rate 0 --alpha 1,10 >r.tsv
+echo "status $?"
+columns r.tsv
+echo "drawn, twice the same, other seeds and numbers of requests not:"
+draw() { evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --policy lfu,evicpress,adaptcache,belady,static-clairvoyant "$@" | cksum; }
+a=$(draw) && b=$(draw) && c=$(draw --seed 2) && d=$(draw --rate 0.2)
+[ "$a" = "$b" ] && [ "$a" != "$c" ] && [ "$a" != "$d" ] && echo yes
+echo "a manifest, asked as often as it was planned for, is what its summary says:"
+evp-plan -q "$DATA/table.h5" --tiers "$DATA/tiers.json" -o m.jsonl
+printf '{"context":"c%d"}\n' 0 1 2 0 1 2 >even.jsonl
+evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy manifest=m.jsonl --rate 0 | cut -f5,22 | tail -1 |
+	awk '{ print $1 == $2 ? "equal" : $0 }'
