@@ -78,6 +78,8 @@ static int plan_for(struct policy *p, int first, int end, struct err *err)
 static int open_night(struct policy *p, const char *options, struct err *err)
 {
     (void)options;
+    if (p->world->warm == 0)
+        return err_set(err, ERR_USAGE, "there are no requests to plan for: they are those that --warm leaves out");
     return plan_for(p, 0, p->world->warm, err);
 }
 
