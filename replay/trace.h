@@ -1,6 +1,6 @@
 /* trace.h - requests in the order of their arrivals, and which contexts they ask for.
  *
- * Recognised by content; compressed files as access logs are (formats/access.h):
+ * Recognised by content; JSON Lines may be compressed, as access logs (formats/access.h):
  *
  *     access rows     {"context":"qasper/12","at":17.25}    seconds; "count" counts as so many requests at that time
  *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table
