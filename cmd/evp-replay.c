@@ -82,8 +82,8 @@ struct run {
     struct placement_input in;
     struct trace trace;
     struct replay_world world;
-    int32_t *row; // (n)
-    int64_t *at;  // (n)
+    int32_t *path, *first; // (n), (n + 1): the rows of the requests
+    int64_t *at;           // (n)
     double rate[NUMBERS_MAX], alpha[NUMBERS_MAX];
     int n_rates, n_alphas;
     const char *policy[POLICIES_MAX];
@@ -177,16 +177,18 @@ static int find_rows(struct run *run, struct err *err)
 
     if (cfg.contexts && trace_draw(&run->trace, cfg.contexts, n_contexts, (uint64_t)cfg.seed, err))
         return err_wrap(err, "--contexts");
+    for (int i = 0; i <= t->n; i++)
+        run->first[i] = i;
     for (int i = 0; i < t->n; i++) {
         int32_t context = t->request[i].context;
         if (context < 0)
             return err_set(err, ERR_USAGE, "'%s' names no contexts: --contexts draws them, zipf:1 for example",
                            cfg.trace);
-        run->row[i] = context;
+        run->path[i] = context;
         if (cfg.contexts)
             continue;
-        run->row[i] = map_find(&run->in.table.ids, t->contexts.at[context].key, strlen(t->contexts.at[context].key));
-        if (run->row[i] == MAP_ABSENT)
+        run->path[i] = map_find(&run->in.table.ids, t->contexts.at[context].key, strlen(t->contexts.at[context].key));
+        if (run->path[i] == MAP_ABSENT)
             return refuse_unknown(run, err);
     }
     return 0;
@@ -197,9 +199,10 @@ static int read_trace(struct run *run, struct err *err)
     if (trace_read(&run->trace, cfg.trace, (uint64_t)cfg.seed, err))
         return err->code;
     int n = run->trace.n, warm = (int)(cfg.warm * n);
-    run->row = malloc(((size_t)n + 1) * sizeof(*run->row));
+    run->path = malloc(((size_t)n + 1) * sizeof(*run->path));
+    run->first = malloc(((size_t)n + 2) * sizeof(*run->first));
     run->at = malloc(((size_t)n + 1) * sizeof(*run->at));
-    if (!run->row || !run->at)
+    if (!run->path || !run->first || !run->at)
         return err_nomem(err);
     if (!run->trace.timed && !cfg.rate) {
         log_warn("'%s' has no times: requests follow each other, and nobody waits; --rate gives them times", cfg.trace);
@@ -208,7 +211,7 @@ static int read_trace(struct run *run, struct err *err)
     }
     if (find_rows(run, err))
         return err->code;
-    run->world = (struct replay_world){ .in = &run->in, .row = run->row, .n = n, .warm = warm };
+    run->world = (struct replay_world){ .in = &run->in, .path = run->path, .first = run->first, .n = n, .warm = warm };
     return world_open(&run->world, (uint64_t)cfg.seed, err);
 }
 
@@ -221,7 +224,7 @@ static void put_head(struct run *run)
              "quality\tquality_p5\tbelow_floor\tquality_ci");
     for (int t = 0; t < run->in.tiers.n; t++)
         buf_printf(&run->out, "\thits_%s", run->in.tiers.at[t].name);
-    buf_adds(&run->out, "\thits_recompute\tbyte_hits\tgpu_busy");
+    buf_adds(&run->out, "\thits_recompute\ttoken_hits\tgpu_busy");
     for (int t = 0; t < run->in.tiers.n; t++)
         buf_printf(&run->out, "\tbusy_%s", run->in.tiers.at[t].name);
     buf_adds(&run->out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\n");
@@ -251,7 +254,7 @@ static void put_line(struct run *run, const char *policy, double rate, double al
     for (int t = 0; t < run->in.tiers.n; t++)
         put_real(out, o->hits[t]);
     put_real(out, o->recomputed);
-    put_real(out, o->byte_hits);
+    put_real(out, o->token_hits);
     put_real(out, l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
     for (int t = 0; t < run->in.tiers.n; t++)
         put_real(out, l->sim.tier_busy_s[t] / l->sim.end_s);
@@ -356,7 +359,8 @@ int main(int argc, char **argv)
     world_close(&run.world);
     trace_release(&run.trace);
     placement_input_release(&run.in);
-    free(run.row);
+    free(run.path);
+    free(run.first);
     free(run.at);
     buf_release(&run.names);
     buf_release(&run.out);

@@ -2,17 +2,39 @@
 #include "replay/lane.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+/* What tells where a request's context was: the config and tier of most of what is found. */
+static void note(struct lane *l, int i, const struct found *f, int config)
+{
+    struct seen_at *at = &l->seen.at[i];
+
+    l->seen.quality[i] = (float)f->quality;
+    *at = (struct seen_at){ (float)f->shares, (int16_t)config, PLAN_RECOMPUTE };
+    for (int t = 0; t < l->in->tiers.n; t++)
+        if (f->share[t] > (at->tier == PLAN_RECOMPUTE ? 0 : f->share[at->tier]))
+            at->tier = (int8_t)t;
+    for (int t = 0; t < l->in->tiers.n && i >= l->world->warm; t++)
+        l->seen.found[t] += f->share[t];
+}
 
 static double arrive(void *arg, int i, struct sim_bytes *read)
 {
     struct lane *l = arg;
-    struct plan_placement at = l->policy.kind->find(&l->policy, i);
+    struct found f = { .shares = 0 };
+    const int32_t *row;
+    int n = world_rows(l->world, i, &row), config = 0;
 
-    l->seen.at[i] = at;
-    l->seen.quality[i] = (float)world_quality(l->world, i, at);
-    if (at.tier != PLAN_RECOMPUTE)
-        read->at[at.tier] = world_read(l->world, i, at);
-    return world_gpu_s(l->world, i, at);
+    for (int k = 0; k < n; k++) {
+        const struct held held = l->policy.kind->find(&l->policy, row[k]);
+        config = held.config ? held.config : config;
+        if (!world_add(l->world, i, row[k], &held, &f))
+            break;
+    }
+    world_finish(l->world, i, &f);
+    note(l, i, &f, config);
+    memcpy(read->at, f.read, sizeof(read->at));
+    return f.gpu_s;
 }
 
 static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NOWHERE, SMALL, MAIN, REMEMBERED }; // the queues of s3fifo
+
 /* ---- queues -------------------------------------------------------------------- */
 
 static void push_first(struct object_cache *c, struct object_cache_queue *q, int32_t object)
@@ -14,7 +16,7 @@ static void push_first(struct object_cache *c, struct object_cache_queue *q, int
     else
         q->last = object;
     q->first = object;
-    q->bytes += c->bytes[object];
+    q->bytes += q == &c->queue[REMEMBERED - SMALL] ? c->bytes[object] : c->part[object];
 }
 
 static void take_out(struct object_cache *c, struct object_cache_queue *q, int32_t object)
@@ -29,7 +31,7 @@ static void take_out(struct object_cache *c, struct object_cache_queue *q, int32
         c->link[l.after].before = l.before;
     else
         q->last = l.before;
-    q->bytes -= c->bytes[object];
+    q->bytes -= q == &c->queue[REMEMBERED - SMALL] ? c->bytes[object] : c->part[object];
 }
 
 static int open_queue(struct object_cache *c, struct err *err)
@@ -48,13 +50,10 @@ static void fifo_insert(struct object_cache *c, int32_t object)
     push_first(c, &c->queue[0], object);
 }
 
-static int32_t fifo_evict(struct object_cache *c, int32_t coming)
+static int32_t fifo_choose(struct object_cache *c, int32_t coming)
 {
-    int32_t object = c->queue[0].last;
-
     (void)coming;
-    take_out(c, &c->queue[0], object);
-    return object;
+    return c->queue[0].last;
 }
 
 static void fifo_remove(struct object_cache *c, int32_t object)
@@ -94,7 +93,7 @@ static void sieve_remove(struct object_cache *c, int32_t object)
     take_out(c, &c->queue[0], object);
 }
 
-static int32_t sieve_evict(struct object_cache *c, int32_t coming)
+static int32_t sieve_choose(struct object_cache *c, int32_t coming)
 {
     int32_t object = c->hand >= 0 ? c->hand : c->queue[0].last;
 
@@ -103,14 +102,11 @@ static int32_t sieve_evict(struct object_cache *c, int32_t coming)
         c->mark[object] = 0;
         object = c->link[object].before >= 0 ? c->link[object].before : c->queue[0].last;
     }
-    c->hand = object;
-    sieve_remove(c, object);
-    return object;
+    return c->hand = object;
 }
 
 /* ---- S3-FIFO --------------------------------------------------------------------- */
 
-enum { NOWHERE, SMALL, MAIN, REMEMBERED };
 enum { USES_TO_MAIN = 2, USES_MAX = 3 };
 
 static struct object_cache_queue *queue_of(struct object_cache *c, int where)
@@ -154,7 +150,7 @@ static void remember(struct object_cache *c, int32_t object)
         go(c, queue_of(c, REMEMBERED)->last, NOWHERE);
 }
 
-static int32_t s3fifo_evict(struct object_cache *c, int32_t coming)
+static int32_t s3fifo_choose(struct object_cache *c, int32_t coming)
 {
     const struct object_cache_queue *small = queue_of(c, SMALL), *main_queue = queue_of(c, MAIN);
 
@@ -163,24 +159,21 @@ static int32_t s3fifo_evict(struct object_cache *c, int32_t coming)
         c->known = coming;
     }
     for (;;) {
-        if (small->last < 0 || main_queue->bytes > c->capacity - c->capacity / 10) {
-            int32_t object = main_queue->last;
-            if (c->uses[object] == 0) {
-                go(c, object, NOWHERE);
-                return object;
-            }
-            c->uses[object] = (c->uses[object] < USES_MAX ? c->uses[object] : USES_MAX) - 1;
-            go(c, object, MAIN);
-            continue;
-        }
-        int32_t object = small->last;
-        if (c->uses[object] < USES_TO_MAIN) {
-            remember(c, object);
+        bool from_main = small->last < 0 || main_queue->bytes > c->capacity - c->capacity / 10;
+        int32_t object = from_main ? main_queue->last : small->last;
+        if (c->uses[object] < (from_main ? 1 : USES_TO_MAIN))
             return object;
-        }
-        c->uses[object] = 0;
+        c->uses[object] = from_main ? (c->uses[object] < USES_MAX ? c->uses[object] : USES_MAX) - 1 : 0;
         go(c, object, MAIN);
     }
+}
+
+static void s3fifo_evict(struct object_cache *c, int32_t object)
+{
+    if (c->mark[object] == SMALL)
+        remember(c, object);
+    else
+        go(c, object, NOWHERE);
 }
 
 static void s3fifo_remove(struct object_cache *c, int32_t object)
@@ -242,14 +235,16 @@ static void heap_take(struct object_cache *c, int32_t object)
         settle(c, at, last);
 }
 
-static int32_t heap_evict(struct object_cache *c, int32_t coming)
+static int32_t heap_choose(struct object_cache *c, int32_t coming)
 {
-    int32_t object = c->heap[0].object;
-
     (void)coming;
+    return c->heap[0].object;
+}
+
+static void heap_evict(struct object_cache *c, int32_t object)
+{
     c->clock = c->heap[0].key; // only gdsf looks at it
     heap_take(c, object);
-    return object;
 }
 
 static void lfu_hit(struct object_cache *c, int32_t object)
@@ -293,13 +288,14 @@ static void belady_insert(struct object_cache *c, int32_t object)
 /* ---- what all have in common ------------------------------------------------------ */
 
 static const struct object_cache_kind kinds[] = {
-    { "fifo", open_queue, fifo_hit, fifo_insert, fifo_evict, fifo_remove },
-    { "lru", open_queue, lru_hit, fifo_insert, fifo_evict, fifo_remove },
-    { "sieve", open_marks, sieve_hit, sieve_insert, sieve_evict, sieve_remove },
-    { "s3fifo", s3fifo_open, s3fifo_hit, s3fifo_insert, s3fifo_evict, s3fifo_remove },
-    { "lfu", open_heap, lfu_hit, lfu_insert, heap_evict, heap_take },
-    { "gdsf", open_heap, gdsf_hit, gdsf_insert, heap_evict, heap_take },
-    { "belady", open_heap, belady_hit, belady_insert, heap_evict, heap_take },
+    { "fifo", open_queue, fifo_hit, fifo_insert, fifo_choose, NULL, fifo_remove, .forward = true },
+    { "lru", open_queue, lru_hit, fifo_insert, fifo_choose, NULL, fifo_remove, .renews = true },
+    { "sieve", open_marks, sieve_hit, sieve_insert, sieve_choose, NULL, sieve_remove, .forward = true },
+    { "s3fifo", s3fifo_open, s3fifo_hit, s3fifo_insert, s3fifo_choose, s3fifo_evict, s3fifo_remove, .forward = true },
+    { "lfu", open_heap, lfu_hit, lfu_insert, heap_choose, heap_evict, heap_take, .renews = false },
+    { "gdsf", open_heap, gdsf_hit, gdsf_insert, heap_choose, heap_evict, heap_take, .renews = false },
+    { "belady", open_heap, belady_hit, belady_insert, heap_choose, heap_evict, heap_take, .renews = true,
+      .looks = true },
 };
 
 const struct object_cache_kind *object_cache_find(const char *name)
@@ -315,9 +311,9 @@ int object_cache_open(struct object_cache *c, struct err *err)
     c->hand = c->known = -1;
     for (int i = 0; i < 3; i++)
         c->queue[i] = (struct object_cache_queue){ -1, -1, 0 };
-    c->in = calloc((size_t)c->n + 1, sizeof(*c->in));
+    c->part = calloc((size_t)c->n + 1, sizeof(*c->part));
     c->link = calloc((size_t)c->n + 1, sizeof(*c->link));
-    if (!c->in || !c->link || c->kind->open(c, err)) {
+    if (!c->part || !c->link || c->kind->open(c, err)) {
         object_cache_close(c);
         return err_nomem(err);
     }
@@ -326,7 +322,7 @@ int object_cache_open(struct object_cache *c, struct err *err)
 
 void object_cache_close(struct object_cache *c)
 {
-    free(c->in);
+    free(c->part);
     free(c->link);
     free(c->mark);
     free(c->uses);
@@ -339,25 +335,38 @@ void object_cache_hit(struct object_cache *c, int32_t object)
     c->kind->hit(c, object);
 }
 
-void object_cache_insert(struct object_cache *c, int32_t object)
+void object_cache_insert(struct object_cache *c, int32_t object, int64_t bytes)
 {
-    c->in[object] = true;
-    c->held += c->bytes[object];
+    c->part[object] = bytes;
+    c->held += bytes;
     c->kind->insert(c, object);
 }
 
-int32_t object_cache_evict(struct object_cache *c, int32_t coming)
+static void leave(struct object_cache *c, int32_t object, void (*take)(struct object_cache *c, int32_t object))
 {
-    int32_t object = c->kind->evict(c, coming);
-
-    c->in[object] = false;
-    c->held -= c->bytes[object];
-    return object;
+    take(c, object);
+    c->held -= c->part[object];
+    c->part[object] = 0;
 }
 
 void object_cache_remove(struct object_cache *c, int32_t object)
 {
-    c->in[object] = false;
-    c->held -= c->bytes[object];
-    c->kind->remove(c, object);
+    leave(c, object, c->kind->remove);
+}
+
+int32_t object_cache_evict(struct object_cache *c, int32_t coming, int64_t needed, int64_t *freed)
+{
+    int32_t object = c->kind->choose(c, coming);
+    int64_t held = c->part[object], units = c->unit ? (needed + c->unit - 1) / c->unit * c->unit : held;
+
+    *freed = units < held ? units : held;
+    if (*freed == held) {
+        leave(c, object, c->kind->evict ? c->kind->evict : c->kind->remove);
+        return object;
+    }
+    c->part[object] -= *freed;
+    c->held -= *freed;
+    if (c->mark && c->mark[object] != NOWHERE) // of s3fifo
+        queue_of(c, c->mark[object])->bytes -= *freed;
+    return object;
 }

@@ -6,11 +6,12 @@
  *         object_cache_hit(&c, object);
  *     else if (bytes[object] <= c.capacity) {
  *         while (c.held + bytes[object] > c.capacity)
- *             object_cache_evict(&c, object); // tells who leaves for it
- *         object_cache_insert(&c, object);
+ *             object_cache_evict(&c, object, c.held + bytes[object] - c.capacity, &freed); // tells who leaves for it
+ *         object_cache_insert(&c, object, bytes[object]);
  *     }
  *
- * Ties go to the older, so results are the same everywhere.
+ * With `unit`, objects are rows of units, of which the last ones leave first. Ties go to the older, so results are the
+ * same everywhere.
  *
  *   fifo      the oldest leaves
  *   lru       the one that was used longest ago
@@ -36,8 +37,12 @@ struct object_cache_kind {
     int (*open)(struct object_cache *c, struct err *err);
     void (*hit)(struct object_cache *c, int32_t object);
     void (*insert)(struct object_cache *c, int32_t object);
-    int32_t (*evict)(struct object_cache *c, int32_t coming); // chooses one, and takes it out of its queues
+    int32_t (*choose)(struct object_cache *c, int32_t coming); // who leaves next
+    void (*evict)(struct object_cache *c, int32_t object);     // takes it out of its queues; NULL: as `remove`
     void (*remove)(struct object_cache *c, int32_t object);
+    bool renews;  // a second hit at the same time changes nothing but the order of those hit
+    bool looks;   // knows the future: inserts before it evicts, for who comes may be who leaves
+    bool forward; // of objects that come together, the first is inserted first
 };
 
 /* Of an object: its neighbours in a queue, or its place in a heap. */
@@ -55,7 +60,8 @@ struct object_cache {
     int n;
     const int64_t *bytes; // (n) borrowed
     int64_t capacity, held;
-    bool *in;            // (n)
+    int64_t unit;        // of bytes that leave together; 0: whole objects
+    int64_t *part;       // (n) bytes that are held
     const int64_t *next; // (n) borrowed: when each is used next, kept up to date by the caller; belady
     /* of the policies */
     struct object_cache_link *link;     // (n)
@@ -77,18 +83,23 @@ struct object_cache {
 /* NULL: no such policy. */
 const struct object_cache_kind *object_cache_find(const char *name);
 
-/* The caller has set kind, n, bytes, capacity and next. */
+/* The caller has set kind, n, bytes, capacity, unit and next; bytes are at least 1. */
 int object_cache_open(struct object_cache *c, struct err *err) MUST_CHECK;
 void object_cache_close(struct object_cache *c); // zeroed is fine
 
 static inline bool object_cache_has(const struct object_cache *c, int32_t object)
 {
-    return c->in[object];
+    return c->part[object] > 0;
 }
 
-void object_cache_hit(struct object_cache *c, int32_t object);      // it must be held
-void object_cache_insert(struct object_cache *c, int32_t object);   // it must not be held
-int32_t object_cache_evict(struct object_cache *c, int32_t coming); // something must be held; who leaves
-void object_cache_remove(struct object_cache *c, int32_t object);   // it must be held: taken out by the caller
+void object_cache_hit(struct object_cache *c, int32_t object);    // it must be held
+void object_cache_remove(struct object_cache *c, int32_t object); // it must be held: taken out by the caller
+
+/* Its first bytes, a multiple of the unit or all, come in; it must not be held. */
+void object_cache_insert(struct object_cache *c, int32_t object, int64_t bytes);
+
+/* Something must be held. Returns who leaves, as a whole or, with a unit, with no more bytes at its end than are
+ * needed; *freed: how many. */
+int32_t object_cache_evict(struct object_cache *c, int32_t coming, int64_t needed, int64_t *freed);
 
 #endif

@@ -1,9 +1,9 @@
 /* policy.h - what decides where contexts are while requests come.
  *
  * A new policy is one file with one struct policy_kind, listed in policy.c: `open` makes its state, from the text after
- * its name too; `find` tells where the context of a request is at its arrival (a policy that reorders things at a hit
- * does it there); `finish` may store what was computed, and says what is written to which tier. A request that was found
- * is finished, too. Policies know the requests so far, unless they say that they look ahead.
+ * its name too; `find` tells what is held of a row that a request needs; `finish`, when the first token is out, notes
+ * the use, may store what was computed, and says what is written to which tier. A request that was found is finished,
+ * too. Policies know the requests so far, unless they say that they look ahead.
  */
 #ifndef EVP_POLICY_H
 #define EVP_POLICY_H
@@ -18,7 +18,7 @@ struct policy_kind {
     const char *options; // how the text after the name is written, "[:raw|predicted]"; "": none
     const char *about;
     int (*open)(struct policy *p, const char *options, struct err *err);
-    struct plan_placement (*find)(struct policy *p, int request);
+    struct held (*find)(const struct policy *p, int row);
     int (*finish)(struct policy *p, int request, struct sim_bytes *written, struct err *err); // NULL: stores nothing
     void (*close)(struct policy *p);                                                          // NULL: nothing to free
 };

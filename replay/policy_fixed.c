@@ -19,11 +19,11 @@ static int place(struct policy *p, struct err *err)
     return 0;
 }
 
-static struct plan_placement find(struct policy *p, int request)
+static struct held find(const struct policy *p, int row)
 {
     const struct plan_placement *at = p->state;
 
-    return at[p->world->row[request]];
+    return world_all(p->world, row, at[row]);
 }
 
 static void close_fixed(struct policy *p)
@@ -41,12 +41,14 @@ const struct policy_kind policy_prefill = { "prefill", "", "nothing is stored", 
 
 /* ---- plans ------------------------------------------------------------------ */
 
-/* What the plan expects, over the requests it was made for. */
+/* What the plan expects, over the requests it was made for; unknown where a request needs several rows. */
 static void promise(struct policy *p, const struct plan_placement *at)
 {
     const struct placement_input *in = p->in;
     double n = 0, ttft_s = 0, quality = 0;
 
+    if (p->world->block_tokens)
+        return;
     for (int c = 0; c < in->table.n_contexts; c++) {
         double q = at[c].tier == PLAN_RECOMPUTE ? 1 : in->quality[table_cell(&in->table, c, at[c].config)];
         n += in->frequency[c];

@@ -50,24 +50,19 @@ static int open_adaptcache(struct policy *p, const char *options, struct err *er
     return open_greedy(p, PLAN_ADAPTCACHE, err);
 }
 
-static struct plan_placement find(struct policy *p, int request)
+static struct held find(const struct policy *p, int row)
 {
     const struct greedy_state *s = p->state;
-    int row = p->world->row[request];
 
-    p->in->frequency[row]++;
-    return s->plan.placement[s->context[row]];
+    return world_all(p->world, row, s->plan.placement[s->context[row]]);
 }
 
-static int finish(struct policy *p, int request, struct sim_bytes *written, struct err *err)
+static int insert(struct policy *p, int context, struct sim_bytes *written, struct err *err)
 {
     struct greedy_state *s = p->state;
     const struct table *t = &p->in->table;
     const struct plan_problem problem = placement_problem(p->in);
-    int context = s->context[p->world->row[request]];
 
-    if (s->plan.placement[context].tier != PLAN_RECOMPUTE)
-        return 0;
     memcpy(s->before, s->plan.placement, (size_t)s->plan.n_contexts * sizeof(*s->before));
     if (plan_greedy_insert(&s->plan, &problem, s->solver, context, err))
         return err->code;
@@ -75,6 +70,21 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
         struct plan_placement to = s->plan.placement[i];
         if (to.tier != PLAN_RECOMPUTE && (to.tier != s->before[i].tier || to.config != s->before[i].config))
             written->at[to.tier] += (double)t->cell_bytes[table_cell(t, p->in->row[i], to.config)];
+    }
+    return 0;
+}
+
+static int finish(struct policy *p, int request, struct sim_bytes *written, struct err *err)
+{
+    const struct greedy_state *s = p->state;
+    const int32_t *row;
+    int n = world_rows(p->world, request, &row);
+
+    for (int k = 0; k < n; k++) {
+        int context = s->context[row[k]];
+        p->in->frequency[row[k]]++;
+        if (s->plan.placement[context].tier == PLAN_RECOMPUTE && insert(p, context, written, err))
+            return err->code;
     }
     return 0;
 }

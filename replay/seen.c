@@ -52,17 +52,17 @@ static void count_hits(struct seen_row *o, const struct replay_world *w, const s
 {
     double found = 0, all = 0;
 
-    for (int i = w->warm; i < w->n; i++) {
-        double bytes = (double)w->in->table.kv_bytes[w->row[i]];
-        all += bytes;
-        if (seen->at[i].tier == PLAN_RECOMPUTE) {
-            o->recomputed += 1.0 / o->n;
-            continue;
-        }
-        o->hits[seen->at[i].tier] += 1.0 / o->n;
-        found += bytes;
+    o->recomputed = 1;
+    for (int t = 0; t < w->in->tiers.n; t++) {
+        o->hits[t] = seen->found[t] / o->n;
+        o->recomputed -= o->hits[t];
     }
-    o->byte_hits = found / all;
+    for (int i = w->warm; i < w->n; i++) {
+        double tokens = world_tokens(w, i);
+        all += tokens;
+        found += tokens * (double)seen->at[i].found;
+    }
+    o->token_hits = found / all;
 }
 
 int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct seen *seen, double quality_floor,

@@ -4,19 +4,26 @@
 
 #include "replay/policy.h"
 
-/* Of each request, (n). */
+/* How much of its prompt or context a request found, and where most of it was. */
+struct seen_at {
+    float found;
+    int16_t config;
+    int8_t tier; // PLAN_RECOMPUTE: nowhere
+};
+
 struct seen {
-    double *ttft_s;
-    float *quality;
-    struct plan_placement *at; // where its context was found
+    double *ttft_s;         // (n)
+    float *quality;         // (n)
+    struct seen_at *at;     // (n)
+    double found[TIER_MAX]; // sums of shares over the requests that count
 };
 
 struct seen_row {
     int n;                                    // requests that count
     double ttft_mean_s, ttft_s[3], ttft_ci_s; // percentiles 50, 95, 99; half of the 95 % interval
     double quality, quality_p5, below_floor, quality_ci;
-    double hits[TIER_MAX], recomputed; // shares of the requests
-    double byte_hits;                  // share of the contexts' uncompressed bytes that were found
+    double hits[TIER_MAX], recomputed; // mean shares of what requests find, and do not
+    double token_hits;                 // share of all tokens that were found
 };
 
 /* Of the requests from world->warm on. quality_floor: of below_floor. */

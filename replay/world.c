@@ -45,7 +45,7 @@ int world_open(struct replay_world *w, uint64_t seed, struct err *err)
     for (int c = 0; c < t->n_contexts && !code; c++)
         turn[c] = first[c + 1] > first[c] ? (int32_t)rng_below(&r, (uint64_t)(first[c + 1] - first[c])) : 0;
     for (int i = 0; i < w->n && !code; i++) {
-        int c = w->row[i], n_questions = first[c + 1] - first[c];
+        int c = w->block_tokens ? -1 : w->path[w->first[i]], n_questions = c < 0 ? 0 : first[c + 1] - first[c];
         w->question[i] = n_questions ? list[first[c] + turn[c]++ % n_questions] : -1;
     }
     free(first);
@@ -62,38 +62,83 @@ void world_close(struct replay_world *w)
     *w = (struct replay_world){ 0 };
 }
 
-double world_gpu_s(const struct replay_world *w, int request, struct plan_placement at)
+struct held world_all(const struct replay_world *w, int row, struct plan_placement at)
 {
     const struct table *t = &w->in->table;
-    int row = w->row[request];
+    struct held held = { .config = at.config };
 
-    if (at.tier == PLAN_RECOMPUTE)
-        return ttft_recomputed(t->prefill_s[row], t->question_s[row]);
-    return ttft_stored(0, t->decompress_s[table_cell(t, row, at.config)], t->question_s[row]);
+    if (at.tier != PLAN_RECOMPUTE)
+        held.at[at.tier] = t->cell_bytes[table_cell(t, row, at.config)];
+    return held;
 }
 
-double world_read(const struct replay_world *w, int request, struct plan_placement at)
-{
-    const struct table *t = &w->in->table;
-
-    return at.tier == PLAN_RECOMPUTE ? 0 : (double)t->cell_bytes[table_cell(t, w->row[request], at.config)];
-}
-
-double world_quality(const struct replay_world *w, int request, struct plan_placement at)
+static double quality_of(const struct replay_world *w, int request, int row, int config)
 {
     const struct table *t = &w->in->table;
     double answered = (double)NAN;
 
-    if (at.tier == PLAN_RECOMPUTE || at.config == 0)
+    if (config == 0)
         return 1;
     if (w->question[request] >= 0 && t->similarity)
-        answered = (double)t->similarity[table_answer(t, w->question[request], at.config)];
-    return isnan(answered) ? w->in->quality[table_cell(t, w->row[request], at.config)] : answered;
+        answered = (double)t->similarity[table_answer(t, w->question[request], config)];
+    return isnan(answered) ? w->in->quality[table_cell(t, row, config)] : answered;
+}
+
+bool world_add(const struct replay_world *w, int request, int row, const struct held *held, struct found *found)
+{
+    const struct table *t = &w->in->table;
+    size_t cell = table_cell(t, row, held->config);
+    double tokens = w->block_tokens ? (double)t->n_tokens[row] : 1;
+    int64_t there = 0;
+
+    for (int k = 0; k < w->in->tiers.n; k++) {
+        if (held->at[k] == 0)
+            continue;
+        double share = (double)held->at[k] / (double)t->cell_bytes[cell];
+        there += held->at[k];
+        found->read[k] += (double)held->at[k];
+        found->share[k] += share * tokens;
+        found->shares += share * tokens;
+        found->gpu_s += share * (isnan(t->decompress_s[cell]) ? 0 : t->decompress_s[cell]);
+        found->quality += share * tokens * (quality_of(w, request, row, held->config) - 1);
+    }
+    return there > 0 && there == t->cell_bytes[cell];
+}
+
+/* Of a prompt, whose first token follows from a token that is computed. */
+static double prefill_s(const struct replay_world *w, int request, double tokens_found)
+{
+    double all = (double)w->tokens[request], old = fmin(tokens_found, all - 1);
+
+    return (all - old) * (w->token_s + w->pair_s * (all + old) / 2);
+}
+
+void world_finish(const struct replay_world *w, int request, struct found *found)
+{
+    const struct table *t = &w->in->table;
+
+    if (!w->block_tokens) {
+        int row = w->path[w->first[request]];
+        found->gpu_s += found->shares > 0 ? t->question_s[row] : ttft_recomputed(t->prefill_s[row], t->question_s[row]);
+        found->quality += 1;
+        return;
+    }
+    double all = (double)w->tokens[request], of_prompt = 1 / fmax(all, found->shares); // the last block may be longer
+    found->gpu_s += prefill_s(w, request, found->shares);
+    for (int k = 0; k < w->in->tiers.n; k++)
+        found->share[k] *= of_prompt;
+    found->shares *= of_prompt;
+    found->quality = 1 + found->quality * of_prompt;
+}
+
+double world_tokens(const struct replay_world *w, int request)
+{
+    return w->block_tokens ? (double)w->tokens[request] : (double)w->in->table.kv_bytes[w->path[w->first[request]]];
 }
 
 void world_count(const struct replay_world *w, int first, int end, double *count)
 {
     memset(count, 0, (size_t)w->in->table.n_contexts * sizeof(*count));
-    for (int i = first; i < end; i++)
-        count[w->row[i]]++;
+    for (int i = w->first[first]; i < w->first[end]; i++)
+        count[w->path[i]]++;
 }

@@ -17,7 +17,7 @@ int main(int argc, char **argv)
     char record[RECORD];
     int32_t *object = NULL;
     int n = 0, cap = 0, misses = 0;
-    int64_t capacity = 0;
+    int64_t capacity = 0, freed;
     struct err err;
 
     if (!kind || !parse_int(argv[2], &capacity)) {
@@ -50,8 +50,8 @@ int main(int argc, char **argv)
         }
         misses++;
         while (c.held + 1 > c.capacity)
-            object_cache_evict(&c, object[i]);
-        object_cache_insert(&c, object[i]);
+            object_cache_evict(&c, object[i], c.held + 1 - c.capacity, &freed);
+        object_cache_insert(&c, object[i], 1);
     }
     printf("%.4f\n", (double)misses / n);
     object_cache_close(&c);

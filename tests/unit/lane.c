@@ -58,7 +58,10 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
     struct replay_world w;
     struct err err;
     char policy[4200];
+    static int32_t first[REQUESTS + 1];
 
+    for (int i = 0; i <= REQUESTS; i++)
+        first[i] = i;
     for (int alpha = 1; alpha <= 100; alpha *= 10) {
         read_all(&in);
         in.alpha = alpha / 100.0;
@@ -68,7 +71,7 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
         night_solve(&p, &in);
         night_manifest(&p, manifest_path);
         cr_assert_eq(manifest_read(&m, manifest_path, &err), 0);
-        w = (struct replay_world){ .in = &in, .row = row, .n = REQUESTS, .warm = WARM };
+        w = (struct replay_world){ .in = &in, .path = row, .first = first, .n = REQUESTS, .warm = WARM };
         cr_assert_eq(world_open(&w, 1, &err), 0);
         snprintf(policy, sizeof(policy), "manifest=%s", manifest_path);
         struct lane l = { .world = &w, .in = &in, .n_gpus = 1, .alone = true };

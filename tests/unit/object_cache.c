@@ -79,7 +79,7 @@ static bool use(struct list *l, const char *policy, const struct entry *e, const
 static void compare(const char *policy, uint64_t seed)
 {
     struct rng r = rng_new(seed);
-    int64_t bytes[OBJECTS], next[OBJECTS], following[REQUESTS], capacity = 1 + (int64_t)rng_below(&r, 60);
+    int64_t bytes[OBJECTS], next[OBJECTS], following[REQUESTS], capacity = 1 + (int64_t)rng_below(&r, 60), freed;
     int32_t object[REQUESTS];
     struct list list = { .n = 0 };
     struct err err;
@@ -105,12 +105,12 @@ static void compare(const char *policy, uint64_t seed)
         if (was)
             object_cache_hit(&c, o);
         while (!was && bytes[o] <= capacity && c.held + bytes[o] > capacity)
-            object_cache_evict(&c, o);
+            object_cache_evict(&c, o, c.held + bytes[o] - capacity, &freed);
         if (!was && bytes[o] <= capacity)
-            object_cache_insert(&c, o);
+            object_cache_insert(&c, o, bytes[o]);
         if (rng_below(&r, 20) == 0 && object_cache_has(&c, o)) { /* it goes to another tier */
             object_cache_remove(&c, o);
-            object_cache_insert(&c, o);
+            object_cache_insert(&c, o, bytes[o]);
             int at = find(&list, o);
             if (at >= 0) {
                 list.held -= bytes[o];
