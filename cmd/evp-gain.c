@@ -3,15 +3,11 @@
  */
 #include "base/log.h"
 #include "base/opt.h"
-#include "cmd/gain_log.h"
+#include "cmd/gain_model.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/show_sheet.h"
 #include "cmd/summary.h"
-#include "engine/model/model.h"
-#include "engine/tokens/tokenizer.h"
-#include "methods/method.h"
-#include "profiler/score/serving.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -76,7 +72,7 @@ static const struct tool tool = {
                 "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",
 };
 
-static const double busy_aim = 0.7, token_bytes_guess = 4;
+static const double busy_aim = 0.7;
 static const double ssd_bytes_per_s = 0.8 * 6.5e9; // data sheet of the Samsung PM9A3 in U.2, and a share as for a GPU
 
 /* By row of the table; INFINITY: a cache without bounds, 0: none. */
@@ -86,79 +82,12 @@ enum { N_POLICIES = sizeof(factors) / sizeof(*factors) };
 struct gain {
     struct requests rq;
     struct gain_log log;
-    struct model *model;
-    const struct serving_gpu *gpu;
-    double kv_token, token_bytes; // bytes of KV, and of text, per token
-    double unit_tokens;           // tokens per unit of the replay
-    double ssd_read;              // bytes per second
-    int n_sampled;                // prompts whose tokens were counted
+    struct gain_model model;
+    double ssd_read; // bytes per second
     struct replay replay;
     struct replay_policy policy[N_POLICIES];
     struct replay_outcome out[N_POLICIES];
 };
-
-/* ---- model and tokens ----------------------------------------------------- */
-
-static int open_model(struct gain *g, struct err *err)
-{
-    if (!cfg.model)
-        return err_set(err, ERR_USAGE,
-                       "--model is needed: the model that the requests are for; its config.json is enough");
-    if (!cfg.gpu)
-        return err_set(err, ERR_USAGE, "--gpu is needed: one of %s", SERVING_GPUS);
-    g->gpu = serving_find(cfg.gpu, err);
-    if (!g->gpu)
-        return err_wrap(err, "--gpu");
-    char *path = model_path(cfg.model, err);
-    g->model = path ? model_open_config(path, err) : NULL;
-    free(path);
-    if (!g->model)
-        return err->code;
-    const struct model_config *c = model_config(g->model);
-    const struct kv_shape kv = { c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, DTYPE_F32 };
-    g->kv_token = (double)kv_bytes(&kv, 1);
-    return 0;
-}
-
-static int count_sample(struct gain *g, const struct tokenizer *t, struct err *err)
-{
-    struct tokens ids = { 0 };
-    double bytes = 0;
-    int code = 0;
-
-    for (int i = 0; i < GAIN_SAMPLE && !code; i++) {
-        const struct text_view text = { buf_str(&g->log.sample[i]), g->log.sample[i].n };
-        if (text.n == 0)
-            continue;
-        code = tokenizer_encode(t, text, SPECIAL_AS_TEXT, &ids, err);
-        bytes += (double)text.n;
-        g->n_sampled++;
-    }
-    if (!code && ids.n > 0)
-        g->token_bytes = bytes / ids.n;
-    tokens_release(&ids);
-    return code;
-}
-
-/* Sets the tokens per unit: 1 for a trace; otherwise measured, or guessed without a tokenizer. */
-static int measure_tokens(struct gain *g, struct err *err)
-{
-    struct tokenizer *t = NULL;
-    struct err why;
-    int code = 0;
-
-    g->token_bytes = token_bytes_guess;
-    if (!g->log.traces && !model_is_synthetic(cfg.model)) { // a synthetic model has a token for every byte
-        t = tokenizer_open(g->model, &why);
-        if (t)
-            code = count_sample(g, t, err);
-        else
-            log_warn("%s", why.msg);
-    }
-    tokenizer_free(t);
-    g->unit_tokens = g->log.traces ? 1 : 1 / g->token_bytes;
-    return code;
-}
 
 /* ---- the replay ----------------------------------------------------------- */
 
@@ -169,7 +98,7 @@ static int64_t blocks_in(double bytes, double block_bytes)
 
 static void set_policies(struct gain *g)
 {
-    double block_bytes = (double)g->replay.block_units * g->unit_tokens * g->kv_token;
+    double block_bytes = (double)g->replay.block_units * g->model.unit_tokens * g->model.kv_token;
 
     for (int i = 0; i < N_POLICIES; i++) {
         double f = isfinite(factors[i]) ? factors[i] : 1;
@@ -191,9 +120,8 @@ static int enough_gpus(const struct replay *r)
 
 static int run_replay(struct gain *g, struct err *err)
 {
-    const struct model_config *c = model_config(g->model);
     struct replay *r = &g->replay;
-    double tokens = g->unit_tokens;
+    double tokens = g->model.unit_tokens;
 
     g->ssd_read = cfg.ssd_read ? (double)cfg.ssd_read : ssd_bytes_per_s;
     *r = (struct replay){
@@ -203,10 +131,10 @@ static int run_replay(struct gain *g, struct err *err)
         .n_blocks = g->log.n_blocks,
         .block_units = g->log.traces ? REQUEST_BLOCK : PREFIX_CHUNK,
         .timed = g->log.n_timeless < g->log.requests.n,
-        .unit_s = tokens * serving_seconds(g->gpu, model_token_flop(c), 0),
-        .pair_s = tokens * tokens * serving_seconds(g->gpu, model_pair_flop(c), 0),
-        .dram_unit_s = tokens * g->kv_token / serving_to_device(g->gpu),
-        .ssd_unit_s = tokens * g->kv_token / g->ssd_read,
+        .unit_s = tokens * g->model.token_s,
+        .pair_s = tokens * tokens * g->model.pair_s,
+        .dram_unit_s = tokens * g->model.kv_token / serving_to_device(g->model.gpu),
+        .ssd_unit_s = tokens * g->model.kv_token / g->ssd_read,
         .policy = g->policy,
         .n_policies = N_POLICIES,
     };
@@ -232,26 +160,26 @@ static int64_t whole(double v)
 static void put_facts(struct sheet *s, const struct gain *g)
 {
     const struct replay *r = &g->replay;
-    double tokens = (double)g->log.units * g->unit_tokens, blocks = (double)g->log.n_blocks;
+    double tokens = (double)g->log.units * g->model.unit_tokens, blocks = (double)g->log.n_blocks;
 
     sheet_int(s, "n_requests", r->n_requests);
     sheet_seconds(s, "span_s", span_of(r));
     sheet_int(s, "prompt_tokens", whole(tokens));
     sheet_real(s, "share_that_comes_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)g->log.units, 3);
-    sheet_text(s, "model", model_config(g->model)->name);
-    sheet_real(s, "bytes_of_text_per_token", g->log.traces ? (double)NAN : g->token_bytes, 2);
-    sheet_int(s, "n_prompts_tokenised", g->n_sampled);
-    sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->kv_token);
-    sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->kv_token));
+    sheet_text(s, "model", model_config(g->model.model)->name);
+    sheet_real(s, "bytes_of_text_per_token", g->log.traces ? (double)NAN : g->model.token_bytes, 2);
+    sheet_int(s, "n_prompts_tokenised", g->model.n_sampled);
+    sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->model.kv_token);
+    sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->model.kv_token));
     sheet_bytes(s, "kv_of_distinct_blocks_bytes",
-                whole(blocks * (double)r->block_units * g->unit_tokens * g->kv_token));
-    sheet_text(s, "gpu", g->gpu->name);
+                whole(blocks * (double)r->block_units * g->model.unit_tokens * g->model.kv_token));
+    sheet_text(s, "gpu", g->model.gpu->name);
     sheet_int(s, "n_gpus", r->n_gpus);
     sheet_bytes(s, "dram_bytes", (int64_t)cfg.dram);
     sheet_bytes(s, "ssd_bytes", (int64_t)cfg.ssd);
-    sheet_seconds(s, "computing_1000_tokens_s", 1000 * r->unit_s / g->unit_tokens);
-    sheet_seconds(s, "reading_1000_tokens_from_dram_s", 1000 * r->dram_unit_s / g->unit_tokens);
-    sheet_seconds(s, "reading_1000_tokens_from_ssd_s", 1000 * r->ssd_unit_s / g->unit_tokens);
+    sheet_seconds(s, "computing_1000_tokens_s", 1000 * r->unit_s / g->model.unit_tokens);
+    sheet_seconds(s, "reading_1000_tokens_from_dram_s", 1000 * r->dram_unit_s / g->model.unit_tokens);
+    sheet_seconds(s, "reading_1000_tokens_from_ssd_s", 1000 * r->ssd_unit_s / g->model.unit_tokens);
 }
 
 static const char *cache_name(int i)
@@ -312,7 +240,7 @@ static void summarise(const struct gain *g)
 
     summary_int("requests", log->requests.n);
     summary_int("rows_left_out", g->rq.n_damaged);
-    summary_int("prompt_tokens", whole((double)log->units * g->unit_tokens));
+    summary_int("prompt_tokens", whole((double)log->units * g->model.unit_tokens));
     json_put_real(summary_json(), "share_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)log->units);
     json_begin(summary_json(), "caches", '[');
     for (int i = 0; i < N_POLICIES; i++) {
@@ -330,7 +258,7 @@ static void summarise(const struct gain *g)
 static void say_assumptions(const struct gain *g)
 {
     char ssd[TEXT_SHORT];
-    const struct serving_gpu *gpu = g->gpu;
+    const struct serving_gpu *gpu = g->model.gpu;
     double flop = 1 / serving_seconds(gpu, 1, 0), pcie = serving_to_device(gpu);
 
     log_info("assumed: %.0f %% of %.0f TFLOP/s in prefills, %.0f %% of the %.0f GB/s of PCIe from DRAM (%s), %s/s from "
@@ -338,8 +266,8 @@ static void say_assumptions(const struct gain *g)
              100 * flop / gpu->flop_per_s, gpu->flop_per_s / 1e12, 100 * pcie / gpu->pcie_bytes_per_s,
              gpu->pcie_bytes_per_s / 1e9, gpu->source, text_bytes(ssd, g->ssd_read));
     if (!g->log.traces)
-        log_info("assumed: %.2f bytes of text per token, %s", g->token_bytes,
-                 g->n_sampled ? "measured with the model's tokenizer" : "as is usual in English: no tokenizer");
+        log_info("assumed: %.2f bytes of text per token, %s", g->model.token_bytes,
+                 g->model.n_sampled ? "measured with the model's tokenizer" : "as is usual in English: no tokenizer");
     log_info("not counted: decoding, decompression, writing, and what the GPU's own memory keeps");
 }
 
@@ -382,32 +310,10 @@ static void say(const struct gain *g, char **path, int n)
         next_say("evp-import", "--requests", path[0], "-o", "contexts", NULL);
 }
 
-static int read_logs(struct gain *g, char **path, int n, struct err *err)
-{
-    struct request_logs logs;
-    struct map wanted = { 0 };
-    int code = request_logs_wanted(&wanted, &cfg.dataset, err);
-
-    g->rq.wanted = &wanted;
-    request_logs_listen(&logs, &g->rq, "MiB of logs");
-    for (int i = 0; i < n && !code; i++)
-        code = requests_open(&g->rq, path[i], err);
-    if (!code)
-        code = gain_log_read(&g->log, &g->rq, err);
-    progress_end();
-    if (!code || g->rq.line.n_requests == 0)
-        request_logs_say_left_out(&g->rq);
-    if (!code)
-        request_logs_say(&g->rq);
-    g->rq.wanted = NULL;
-    map_release(&wanted);
-    return code;
-}
-
 static int run(struct gain *g, char **path, int n, struct err *err)
 {
-    if (open_model(g, err) || read_logs(g, path, n, err) || measure_tokens(g, err) || run_replay(g, err) ||
-        print(g, path, n, err))
+    if (gain_model_open(&g->model, cfg.model, cfg.gpu, err) || gain_log_from(&g->log, &g->rq, path, n, &cfg.dataset, err) ||
+        gain_model_measure(&g->model, cfg.model, &g->log, err) || run_replay(g, err) || print(g, path, n, err))
         return err->code;
     summarise(g);
     say(g, path, n);
@@ -427,6 +333,6 @@ int main(int argc, char **argv)
     bool partial = g.rq.n_damaged > 0;
     requests_close(&g.rq);
     gain_log_release(&g.log);
-    model_close(g.model);
+    gain_model_close(&g.model);
     return summary_end(code, partial ? 1 : 0, &err);
 }

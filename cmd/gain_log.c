@@ -3,6 +3,8 @@
 
 #include "base/array.h"
 #include "base/digest.h"
+#include "base/log.h"
+#include "cmd/request_logs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -107,6 +109,29 @@ int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
                        (long long)rq->line.n_requests, rq->models.at[0].key);
     time_first(g);
     return keep_parents(g, err);
+}
+
+int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, const struct opt_list *dataset,
+                  struct err *err)
+{
+    struct request_logs logs;
+    struct map wanted = { 0 };
+    int code = request_logs_wanted(&wanted, dataset, err);
+
+    rq->wanted = &wanted;
+    request_logs_listen(&logs, rq, "MiB of logs");
+    for (int i = 0; i < n && !code; i++)
+        code = requests_open(rq, path[i], err);
+    if (!code)
+        code = gain_log_read(g, rq, err);
+    progress_end();
+    if (!code || rq->line.n_requests == 0)
+        request_logs_say_left_out(rq);
+    if (!code)
+        request_logs_say(rq);
+    rq->wanted = NULL;
+    map_release(&wanted);
+    return code;
 }
 
 void gain_log_release(struct gain_log *g)

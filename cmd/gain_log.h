@@ -5,6 +5,7 @@
 #ifndef EVP_GAIN_LOG_H
 #define EVP_GAIN_LOG_H
 
+#include "base/opt.h"
 #include "base/rng.h"
 #include "datasets/requests.h"
 #include "replay/replay.h"
@@ -30,6 +31,9 @@ struct gain_log {
 /* Reads the logs, which are open. A request without a time gets that of the one before it; if none has a time, all stay
  * NaN. ERR_FORMAT: no requests, or both texts and traces. */
 int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err) MUST_CHECK;
+/* Opens and reads n logs for a tool, and says what was left out; dataset: the wanted models. */
+int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, const struct opt_list *dataset,
+                  struct err *err) MUST_CHECK;
 void gain_log_release(struct gain_log *g); // zeroed is fine
 
 #endif

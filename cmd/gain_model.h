@@ -1,0 +1,29 @@
+/* gain_model.h - what a model's shape and a GPU's data sheet tell of requests in logs: bytes of KV, seconds, tokens. No
+ * weights are read. docs/gain.md has the formulas.
+ */
+#ifndef EVP_GAIN_MODEL_H
+#define EVP_GAIN_MODEL_H
+
+#include "cmd/gain_log.h"
+#include "engine/model/model.h"
+#include "profiler/score/serving.h"
+
+struct gain_model {
+    struct model *model;
+    const struct serving_gpu *gpu;
+    double kv_token;        // bytes of KV per token
+    double token_s, pair_s; // to compute a token after n others: token_s + n * pair_s
+    /* set by gain_model_measure() */
+    double token_bytes; // bytes of text per token
+    double unit_tokens; // tokens per unit of the log
+    int n_sampled;      // prompts whose tokens were counted
+};
+
+/* Both as given by options, NULL: not given. ERR_USAGE: needed, or not known. */
+int gain_model_open(struct gain_model *m, const char *model, const char *gpu, struct err *err) MUST_CHECK;
+void gain_model_close(struct gain_model *m); // zeroed is fine
+
+/* Measures the tokens of a log's units: 1 for a trace; otherwise by the model's tokenizer, or guessed without one. */
+int gain_model_measure(struct gain_model *m, const char *model, const struct gain_log *log, struct err *err) MUST_CHECK;
+
+#endif
