@@ -312,7 +312,7 @@ static void say(const struct gain *g, char **path, int n)
 
 static int run(struct gain *g, char **path, int n, struct err *err)
 {
-    if (gain_model_open(&g->model, cfg.model, cfg.gpu, err) || gain_log_from(&g->log, &g->rq, path, n, &cfg.dataset, err) ||
+    if (gain_model_open(&g->model, cfg.model, cfg.gpu, err) || gain_log_from(&g->log, &g->rq, path, n, err) ||
         gain_model_measure(&g->model, cfg.model, &g->log, err) || run_replay(g, err) || print(g, path, n, err))
         return err->code;
     summarise(g);
@@ -322,7 +322,7 @@ static int run(struct gain *g, char **path, int n, struct err *err)
 
 int main(int argc, char **argv)
 {
-    static struct gain g;
+    static struct gain g = { .log = { .dataset = &cfg.dataset } };
     struct err err;
     int first, status = opt_parse(&tool, argc, argv, &first);
 

@@ -6,6 +6,8 @@
 #include "base/log.h"
 #include "base/opt.h"
 #include "base/parse.h"
+#include "cmd/assumed.h"
+#include "base/unconst.h"
 #include "cmd/summary.h"
 #include "replay/lane.h"
 #include "replay/trace.h"
@@ -17,7 +19,7 @@
 enum { NUMBERS_MAX = 64, POLICIES_MAX = 64, IDS_SHOWN = 10 };
 
 static struct {
-    const char *tiers, *trace, *rate, *alpha, *contexts, *output;
+    const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output;
     struct opt_list policy;
     double warm, min_quality;
     int gpus, seed;
@@ -31,6 +33,14 @@ static const struct opt opts[] = {
     OPT_TEXT(0, "trace", &cfg.trace, "TRACE", "requests with their times: a file, or poisson:QPS,N"),
     OPT_TEXT(0, "contexts", &cfg.contexts, "zipf:S[,drift:D][,churn:C]",
              "draw the contexts that requests ask for, instead of taking them from the trace"),
+    OPT_HEAD("Without a table"),
+    OPT_WORDS(0, "assume", &cfg.assume,
+              "FACTOR:QUALITY,...: configs that make KV so many times smaller, and the quality of their answers; the "
+              "trace is a request log, or one of Mooncake"),
+    OPT_TEXT('m', "model", &cfg.model, "MODEL",
+             "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
+             "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_HEAD("What is compared"),
     OPT_MANY(0, "policy", &cfg.policy, "NAME,...", "policies, listed below; may be repeated"),
     OPT_WORDS(0, "rate", &cfg.rate,
@@ -51,8 +61,8 @@ static const struct opt opts[] = {
 static const struct tool tool = {
     .name = "evp-replay",
     .summary = "replay a trace of requests and tell what users would have seen",
-    .operands = "TABLE",
-    .min_operands = 1,
+    .operands = "[TABLE]",
+    .min_operands = 0,
     .max_operands = 1,
     .opts = opts,
     .common = &cfg.common,
@@ -67,6 +77,9 @@ static const struct tool tool = {
         "A trace is an access log with times (\"at\"), or one of Mooncake, Azure or BurstGPT; those name no contexts, so "
         "--contexts draws them.\n"
         "\n"
+        "--assume takes the place of a table: bytes and times are computed from --model and --gpu, and a prompt finds what "
+        "is held of its beginning (docs/replay.md).\n"
+        "\n"
         "Policies: prefill stores nothing. fifo, lru, lfu, gdsf, s3fifo, sieve are caches; lru+kivi:bits=4 compresses "
         "everything. belady knows the future. evicpress and adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
@@ -75,13 +88,16 @@ static const struct tool tool = {
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"
                 "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"
-                "      --contexts zipf:1 --policy prefill,lru,night --rate 0.5,1,2 >replay.tsv\n",
+                "      --contexts zipf:1 --policy prefill,lru,night --rate 0.5,1,2 >replay.tsv\n"
+                "  evp-replay --assume 3.6:0.97 -m Qwen/Qwen3-8B --gpu H100 -t tiers.json \\\n"
+                "      --trace vllm.log --policy prefill,lru,lru+3.6x >replay.tsv\n",
 };
 
 struct run {
     struct placement_input in;
     struct trace trace;
     struct replay_world world;
+    struct assumed assumed;
     int32_t *path, *first; // (n), (n + 1): the rows of the requests
     int64_t *at;           // (n)
     double rate[NUMBERS_MAX], alpha[NUMBERS_MAX];
@@ -129,6 +145,10 @@ static int take_options(struct run *run, struct err *err)
 {
     if (!cfg.tiers || !cfg.trace)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
+    if (cfg.assume && cfg.contexts)
+        return err_set(err, ERR_USAGE, "--assume takes contexts from the trace; --contexts draws those of a table");
+    if (!cfg.assume && (cfg.model || cfg.gpu))
+        return err_set(err, ERR_USAGE, "--%s is for --assume: a table has its own", cfg.model ? "model" : "gpu");
     if (take_numbers("alpha", cfg.alpha, run->alpha, &run->n_alphas, err) ||
         (cfg.rate && take_numbers("rate", cfg.rate, run->rate, &run->n_rates, err)))
         return err->code;
@@ -194,25 +214,97 @@ static int find_rows(struct run *run, struct err *err)
     return 0;
 }
 
-static int read_trace(struct run *run, struct err *err)
+static int open_world(struct run *run, struct err *err)
 {
-    if (trace_read(&run->trace, cfg.trace, (uint64_t)cfg.seed, err))
-        return err->code;
-    int n = run->trace.n, warm = (int)(cfg.warm * n);
-    run->path = malloc(((size_t)n + 1) * sizeof(*run->path));
-    run->first = malloc(((size_t)n + 2) * sizeof(*run->first));
-    run->at = malloc(((size_t)n + 1) * sizeof(*run->at));
-    if (!run->path || !run->first || !run->at)
-        return err_nomem(err);
     if (!run->trace.timed && !cfg.rate) {
         log_warn("'%s' has no times: requests follow each other, and nobody waits; --rate gives them times", cfg.trace);
         run->rate[0] = 0;
         run->n_rates = 1;
     }
+    run->at = malloc(((size_t)run->trace.n + 1) * sizeof(*run->at));
+    if (!run->at)
+        return err_nomem(err);
+    run->world.in = &run->in;
+    run->world.n = run->trace.n;
+    run->world.warm = (int)(cfg.warm * run->trace.n);
+    return world_open(&run->world, (uint64_t)cfg.seed, err);
+}
+
+static int read_trace(struct run *run, struct err *err)
+{
+    if (trace_read(&run->trace, cfg.trace, (uint64_t)cfg.seed, err))
+        return err->code;
+    run->path = malloc(((size_t)run->trace.n + 1) * sizeof(*run->path));
+    run->first = malloc(((size_t)run->trace.n + 2) * sizeof(*run->first));
+    if (!run->path || !run->first)
+        return err_nomem(err);
     if (find_rows(run, err))
         return err->code;
-    run->world = (struct replay_world){ .in = &run->in, .path = run->path, .first = run->first, .n = n, .warm = warm };
-    return world_open(&run->world, (uint64_t)cfg.seed, err);
+    run->world = (struct replay_world){ .path = run->path, .first = run->first };
+    return open_world(run, err);
+}
+
+/* ---- without a table --------------------------------------------------------- */
+
+/* The requests' times, as if they were of a trace. */
+static int take_times(struct run *run, struct err *err)
+{
+    const struct assumed *a = &run->assumed;
+
+    run->trace = (struct trace){ .request = malloc((size_t)a->n * sizeof(*run->trace.request)), .timed = a->timed };
+    if (!run->trace.request)
+        return err_nomem(err);
+    for (int i = 0; i < a->n; i++)
+        run->trace.request[i] = (struct trace_request){ a->at[i], -1, i };
+    run->trace.n = a->n;
+    return 0;
+}
+
+static int take_assumed(struct run *run, const struct gain_model *m, struct err *err)
+{
+    const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers, .want = TABLE_PLAN };
+    const struct assumed *a = &run->assumed;
+
+    run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX, .kind = QUALITY_RAW };
+    if (placement_input_take(&run->in, &run->assumed.table, &files, err) || take_times(run, err))
+        return err->code;
+    run->world = (struct replay_world){ .path = a->path,
+                                        .first = a->first,
+                                        .block_tokens = a->block_tokens,
+                                        .tokens = a->token,
+                                        .token_s = m->token_s,
+                                        .pair_s = m->pair_s };
+    log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
+             model_config(m->model)->name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
+    return open_world(run, err);
+}
+
+static int read_assumed(struct run *run, struct err *err)
+{
+    char *path[] = { unconst(cfg.trace) };
+    struct assumed_configs configs;
+    struct requests rq = { 0 };
+    struct gain_log log = { 0 };
+    struct gain_model m = { 0 };
+    int code = 0;
+
+    if (assumed_parse(&configs, cfg.assume, err) || gain_model_open(&m, cfg.model, cfg.gpu, err) ||
+        gain_log_from(&log, &rq, path, 1, err) || gain_model_measure(&m, cfg.model, &log, err) ||
+        assumed_make(&run->assumed, &log, &m, &configs, err) || take_assumed(run, &m, err))
+        code = err->code;
+    requests_close(&rq);
+    gain_log_release(&log);
+    gain_model_close(&m);
+    return code;
+}
+
+static int read_all(struct run *run, const char *table, struct err *err)
+{
+    if (cfg.assume)
+        return table ? err_set(err, ERR_USAGE, "'%s' and --assume exclude each other", table) : read_assumed(run, err);
+    if (!table)
+        return err_set(err, ERR_USAGE, "a table of evp-score is needed, or --assume");
+    return read_table(run, table, err) ? err->code : read_trace(run, err);
 }
 
 /* ---- lines ------------------------------------------------------------------- */
@@ -317,8 +409,9 @@ static int run_all(struct run *run, struct err *err)
     int n_rates = run->n_rates ? run->n_rates : 1;
 
     put_head(run);
-    log_info("%d requests for %d contexts%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
-             cfg.contexts ? ", drawn by " : "", cfg.contexts ? cfg.contexts : "", run->trace.n - run->world.warm);
+    log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
+             cfg.assume ? "beginnings" : "contexts", cfg.contexts ? ", drawn by " : "",
+             cfg.contexts ? cfg.contexts : "", run->trace.n - run->world.warm);
     summary_int("requests", run->trace.n);
     summary_int("contexts", run->in.table.n_contexts);
     json_begin(summary_json(), "lines", '[');
@@ -354,10 +447,11 @@ int main(int argc, char **argv)
     summary_begin(&tool, argc, argv);
     int code = take_options(&run, &err);
     if (!code &&
-        (read_table(&run, argv[first], &err) || read_trace(&run, &err) || run_all(&run, &err) || write_out(&run, &err)))
+        (read_all(&run, first < argc ? argv[first] : NULL, &err) || run_all(&run, &err) || write_out(&run, &err)))
         code = err.code;
     world_close(&run.world);
     trace_release(&run.trace);
+    assumed_release(&run.assumed);
     placement_input_release(&run.in);
     free(run.path);
     free(run.first);

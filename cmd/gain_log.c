@@ -111,12 +111,11 @@ int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
     return keep_parents(g, err);
 }
 
-int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, const struct opt_list *dataset,
-                  struct err *err)
+int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, struct err *err)
 {
     struct request_logs logs;
     struct map wanted = { 0 };
-    int code = request_logs_wanted(&wanted, dataset, err);
+    int code = g->dataset ? request_logs_wanted(&wanted, g->dataset, err) : 0;
 
     rq->wanted = &wanted;
     request_logs_listen(&logs, rq, "MiB of logs");

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* What tells where a request's context was: the config and tier of most of what is found. */
-static void note(struct lane *l, int i, const struct found *f, int config)
+static void note(struct lane *l, int i, const struct finding *f, int config)
 {
     struct seen_at *at = &l->seen.at[i];
 
@@ -21,7 +21,7 @@ static void note(struct lane *l, int i, const struct found *f, int config)
 static double arrive(void *arg, int i, struct sim_bytes *read)
 {
     struct lane *l = arg;
-    struct found f = { .shares = 0 };
+    struct finding f = { .shares = 0 };
     const int32_t *row;
     int n = world_rows(l->world, i, &row), config = 0;
 

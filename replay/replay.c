@@ -4,7 +4,6 @@
 
 #include "base/array.h"
 #include "replay/lru_stack.h"
-#include "replay/runs.h"
 #include "replay/station.h"
 
 #include <math.h>
@@ -151,9 +150,8 @@ static int pass(struct replaying *p, struct err *err)
     return 0;
 }
 
-static int make_runs(struct replaying *p, struct err *err)
+int replay_runs(const struct replay *r, struct runs *runs, struct err *err)
 {
-    const struct replay *r = p->r;
     uint8_t *ends = calloc((size_t)r->n_blocks + 1, 1);
 
     if (!ends)
@@ -161,7 +159,7 @@ static int make_runs(struct replaying *p, struct err *err)
     for (int i = 0; i < r->n_requests; i++)
         if (r->request[i].block >= 0)
             ends[r->request[i].block] = 1;
-    int code = runs_make(&p->runs, r->parent, ends, r->n_blocks, err);
+    int code = runs_make(runs, r->parent, ends, r->n_blocks, err);
     free(ends);
     return code;
 }
@@ -186,7 +184,8 @@ int replay_run(const struct replay *r, struct replay_outcome *out, struct err *e
     struct replaying p = { .r = r };
     int code = 0;
 
-    if (open_lanes(&p, out, err) || make_runs(&p, err) || lru_stack_open(&p.stack, &p.runs, err) || pass(&p, err))
+    if (open_lanes(&p, out, err) || replay_runs(r, &p.runs, err) || lru_stack_open(&p.stack, &p.runs, err) ||
+        pass(&p, err))
         code = err->code;
     for (int k = 0; k < r->n_policies && p.lane; k++) {
         station_close(&p.lane[k].gpu);

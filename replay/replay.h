@@ -18,7 +18,7 @@
 #ifndef EVP_REPLAY_H
 #define EVP_REPLAY_H
 
-#include "base/err.h"
+#include "replay/runs.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -60,6 +60,9 @@ struct replay {
 
 /* By arrival; requests of one time by their numbers. */
 void replay_sort(struct replay *r);
+
+/* The runs of the requests' blocks. */
+int replay_runs(const struct replay *r, struct runs *runs, struct err *err) MUST_CHECK;
 
 /* Seconds to compute the prompt of n units after its first `found` ones. */
 double replay_prefill_s(const struct replay *r, int64_t n, int64_t found);

@@ -84,7 +84,7 @@ static double quality_of(const struct replay_world *w, int request, int row, int
     return isnan(answered) ? w->in->quality[table_cell(t, row, config)] : answered;
 }
 
-bool world_add(const struct replay_world *w, int request, int row, const struct held *held, struct found *found)
+bool world_add(const struct replay_world *w, int request, int row, const struct held *held, struct finding *found)
 {
     const struct table *t = &w->in->table;
     size_t cell = table_cell(t, row, held->config);
@@ -113,7 +113,7 @@ static double prefill_s(const struct replay_world *w, int request, double tokens
     return (all - old) * (w->token_s + w->pair_s * (all + old) / 2);
 }
 
-void world_finish(const struct replay_world *w, int request, struct found *found)
+void world_finish(const struct replay_world *w, int request, struct finding *found)
 {
     const struct table *t = &w->in->table;
 

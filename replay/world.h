@@ -32,7 +32,7 @@ struct held {
 };
 
 /* What a request finds. */
-struct found {
+struct finding {
     double read[TIER_MAX];  // bytes
     double share[TIER_MAX]; // of the prompt's context, or of its tokens
     double shares;          // of all tiers together
@@ -56,10 +56,10 @@ struct held world_all(const struct replay_world *w, int row, struct plan_placeme
 
 /* Adds the next row of a request. found: zeroed before the first one. Returns false where the row is not all there: the
  * rows after it are of no use. */
-bool world_add(const struct replay_world *w, int request, int row, const struct held *held, struct found *found);
+bool world_add(const struct replay_world *w, int request, int row, const struct held *held, struct finding *found);
 
 /* Sets GPU seconds and quality, after the last row. */
-void world_finish(const struct replay_world *w, int request, struct found *found);
+void world_finish(const struct replay_world *w, int request, struct finding *found);
 
 /* What a request weighs among others: its tokens, or bytes of KV, which are proportional to them. */
 double world_tokens(const struct replay_world *w, int request);

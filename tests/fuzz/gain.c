@@ -1,5 +1,5 @@
 /* Any bytes as a request log or a trace: what is read is replayed, and every unit is found or computed. */
-#include "cmd/gain_log.h"
+#include "cmd/assumed.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -52,6 +52,24 @@ static void check_replay(const struct gain_log *g, int n_gpus)
             abort();
 }
 
+/* Every row of a prompt begins where the one before it ends. */
+static void check_assumed(struct gain_log *g)
+{
+    const struct gain_model m = { .gpu = serving_find("H100", NULL), .kv_token = 1000, .unit_tokens = 0.25 };
+    const struct assumed_configs c = { .factor = { 3 }, .quality = { 0.5 }, .n = 1 };
+    struct assumed a;
+    struct err err;
+
+    if (assumed_make(&a, g, &m, &c, &err) == 0)
+        for (int i = 0; i < a.n; i++)
+            for (int k = a.first[i]; k < a.first[i + 1]; k++)
+                if (a.path[k] < 0 || a.path[k] >= a.table.n_contexts ||
+                    (k > a.first[i] && a.path[k - 1] >= a.path[k]) || a.table.n_tokens[a.path[k]] < a.block_tokens ||
+                    a.token[i] < 1 || a.at[i] < 0)
+                    abort();
+    assumed_release(&a);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     struct requests rq = { .damaged = drop_sentence, .reading = drop_bytes, .read = drop_log };
@@ -63,8 +81,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (fd < 0 || write(fd, data, n) != (ssize_t)n)
         return 0;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (requests_open(&rq, path, &err) == 0 && gain_log_read(&g, &rq, &err) == 0)
+    if (requests_open(&rq, path, &err) == 0 && gain_log_read(&g, &rq, &err) == 0) {
         check_replay(&g, (int)(n % 3) + 1);
+        check_assumed(&g);
+    }
     gain_log_release(&g);
     requests_close(&rq);
     close(fd);

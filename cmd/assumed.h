@@ -1,0 +1,37 @@
+/* assumed.h - what evp-replay needs of a table, where nobody has measured one: bytes and times follow from the shape of a
+ * model and the data sheet of a GPU, qualities are given by hand, and requests and what they share come from logs
+ * (cmd/gain_log.h). A row is a run of blocks that prompts have together or not at all.
+ */
+#ifndef EVP_ASSUMED_H
+#define EVP_ASSUMED_H
+
+#include "cmd/gain_model.h"
+#include "profiler/table/table.h"
+
+enum { ASSUMED_CONFIGS = 32 };
+
+/* "3.6:0.97,10:0.8": KV that is so many times smaller, and the quality of its answers. */
+struct assumed_configs {
+    double factor[ASSUMED_CONFIGS], quality[ASSUMED_CONFIGS];
+    int n;
+};
+/* ERR_USAGE: not such a list; "": none. */
+int assumed_parse(struct assumed_configs *c, const char *text, struct err *err) MUST_CHECK;
+
+struct assumed {
+    struct table table;
+    int n;          // requests, in the order of their arrivals
+    int64_t *at;    // (n) ns after the first
+    int64_t *token; // (n) of the prompts
+    int32_t *path;  // the rows of request i: path[first[i]] to before path[first[i + 1]]
+    int32_t *first; // (n + 1)
+    int64_t block_tokens;
+    bool timed;
+};
+
+/* Takes the log's requests, which it sorts. */
+int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_model *m, const struct assumed_configs *c,
+                 struct err *err) MUST_CHECK;
+void assumed_release(struct assumed *a); // zeroed is fine
+
+#endif

@@ -1,0 +1,38 @@
+# Prompts of a log that begin alike, without a table, by hand: a trace of three prompts of three blocks and a short one,
+# DRAM for two blocks of 64 MiB (128 KiB a token), SSD for one, both of 64 GiB/s and without latency.
+cat >tiers.json <<-END
+	{"evp":"tiers","version":1,"tiers":[
+	{"name":"dram","kind":"dram","uri":"/dev/shm/x","capacity_bytes":134217728,"read_bytes_per_s":68719476736,"write_bytes_per_s":68719476736,"latency_s":0},
+	{"name":"ssd","kind":"file","uri":"/tmp/x","capacity_bytes":67108864,"read_bytes_per_s":68719476736,"write_bytes_per_s":68719476736,"latency_s":0}]}
+END
+cat >trace.jsonl <<-END
+	{"timestamp": 0, "input_length": 1536, "output_length": 9, "hash_ids": [1, 2, 3]}
+	{"timestamp": 1000, "input_length": 1536, "output_length": 9, "hash_ids": [1, 2, 4]}
+	{"timestamp": 2000, "input_length": 1536, "output_length": 9, "hash_ids": [1, 2, 3]}
+	{"timestamp": 3000, "input_length": 100, "output_length": 9, "hash_ids": [5]}
+END
+replay() { evp-replay -q -m synthetic:llama-3.1-8b --gpu H100 --tiers tiers.json --trace trace.jsonl --warm 0 "$@"; }
+# Shares of the prompts that LRU finds: 0; 2/3 in DRAM; 2/3 in DRAM (1, 2) for 3 left SSD when 4 came there; 0.
+replay --assume 3:0.7 --policy prefill,lru,lru+3x,belady --rate 0 >r.tsv
+echo "status $?"
+awk -F'\t' '{ print $1, $10, $14, $15, $16, $17 }' r.tsv
+awk -F'\t' -v n=4 '
+	function prefill(n, found,    token, pair, flop) {
+		flop = .5 * 989e12
+		token = 2 * 32 * (4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336) / flop
+		pair = 4 * 32 * 4096 / flop
+		return (n - found) * (token + pair * (n + found) / 2)
+	}
+	function near(a, b) { return (a - b) ^ 2 < 1e-16 }
+	$1 == "prefill" { print "computed", near($5, (3 * prefill(1536, 0) + prefill(100, 0)) / n) }
+	$1 == "lru" { print "read", near($5, (prefill(1536, 0) + 2 * (prefill(1536, 1024) + 1024 / 524288) + prefill(100, 0)) / n) }' r.tsv
+refused() { "$@" 2>&1 | head -1; }
+refused replay --assume 3 --policy lru
+refused replay --assume 3:1.5 --policy lru
+refused replay --assume 3:0.7,3:0.8 --policy lru
+refused replay --assume 3:0.7 --policy lru+4x
+refused replay --assume 3:0.7 --contexts zipf:1 --policy lru
+refused replay --assume 3:0.7 --policy lru "$DATA/table.h5"
+refused evp-replay -q --assume 3:0.7 -m synthetic:llama-3.1-8b --tiers tiers.json --trace trace.jsonl --policy lru
+refused evp-replay -q --tiers tiers.json --trace trace.jsonl --policy lru
+refused evp-replay -q "$DATA/table.h5" --gpu H100 --tiers tiers.json --trace trace.jsonl --policy lru
