@@ -5,12 +5,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/opt.h"
+#include "base/parallel.h"
 #include "base/parse.h"
 #include "cmd/assumed.h"
 #include "base/unconst.h"
+#include "cmd/replay_out.h"
 #include "cmd/summary.h"
-#include "replay/lane.h"
-#include "replay/trace.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@
 enum { NUMBERS_MAX = 64, POLICIES_MAX = 64, IDS_SHOWN = 10 };
 
 static struct {
-    const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output;
+    const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output, *series, *requests;
     struct opt_list policy;
     double warm, min_quality;
     int gpus, seed;
@@ -54,6 +54,8 @@ static const struct opt opts[] = {
     OPT_SEED(&cfg.seed),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),
+    OPT_WRITES(0, "series", &cfg.series, "FILE", "TTFT, quality and hits over time: 60 lines for each policy"),
+    OPT_WRITES(0, "requests", &cfg.requests, "FILE", "a line for each request that counts"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -104,7 +106,7 @@ struct run {
     int n_rates, n_alphas;
     const char *policy[POLICIES_MAX];
     int n_policies;
-    struct buf names, out;
+    struct buf names, out, series, requests;
 };
 
 /* ---- what is asked for ------------------------------------------------------- */
@@ -307,54 +309,7 @@ static int read_all(struct run *run, const char *table, struct err *err)
     return read_table(run, table, err) ? err->code : read_trace(run, err);
 }
 
-/* ---- lines ------------------------------------------------------------------- */
-
-static void put_head(struct run *run)
-{
-    buf_adds(&run->out,
-             "policy\trate\talpha\trequests\tttft_mean_s\tttft_p50_s\tttft_p95_s\tttft_p99_s\tttft_mean_ci_s\t"
-             "quality\tquality_p5\tbelow_floor\tquality_ci");
-    for (int t = 0; t < run->in.tiers.n; t++)
-        buf_printf(&run->out, "\thits_%s", run->in.tiers.at[t].name);
-    buf_adds(&run->out, "\thits_recompute\ttoken_hits\tgpu_busy");
-    for (int t = 0; t < run->in.tiers.n; t++)
-        buf_printf(&run->out, "\tbusy_%s", run->in.tiers.at[t].name);
-    buf_adds(&run->out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\n");
-}
-
-static void put_real(struct buf *out, double x)
-{
-    if (isnan(x))
-        buf_adds(out, "\t-");
-    else
-        buf_printf(out, "\t%.9g", x);
-}
-
-static void put_line(struct run *run, const char *policy, double rate, double alpha, const struct lane *l)
-{
-    const struct seen_row *o = &l->outcome;
-    struct buf *out = &run->out;
-
-    buf_printf(out, "%s", policy);
-    put_real(out, rate);
-    put_real(out, alpha);
-    buf_printf(out, "\t%d", o->n);
-    const double some[] = { o->ttft_mean_s, o->ttft_s[0],  o->ttft_s[1],   o->ttft_s[2], o->ttft_ci_s,
-                            o->quality,     o->quality_p5, o->below_floor, o->quality_ci };
-    for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
-        put_real(out, some[i]);
-    for (int t = 0; t < run->in.tiers.n; t++)
-        put_real(out, o->hits[t]);
-    put_real(out, o->recomputed);
-    put_real(out, o->token_hits);
-    put_real(out, l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
-    for (int t = 0; t < run->in.tiers.n; t++)
-        put_real(out, l->sim.tier_busy_s[t] / l->sim.end_s);
-    put_real(out, l->written);
-    put_real(out, l->promised_ttft_s);
-    put_real(out, l->promised_quality);
-    buf_addc(out, '\n');
-}
+/* ---- lanes ------------------------------------------------------------------- */
 
 /* Sets the arrivals of a rate; returns the requests per second. NAN: as in the trace. */
 static double set_arrivals(struct run *run, double rate)
@@ -369,67 +324,121 @@ static double set_arrivals(struct run *run, double rate)
     return isnan(rate) ? (t->n - 1) / span_s : rate;
 }
 
-static void summarise(const char *policy, double rate, double alpha, const struct lane *l)
+static void summarise(const struct replay_line *line, const struct lane *l)
 {
     struct json_out *json = summary_json();
 
     json_begin(json, NULL, '{');
-    json_put_text(json, "policy", policy);
-    json_put_real(json, "rate", rate);
-    json_put_real(json, "alpha", alpha);
+    json_put_text(json, "policy", line->policy);
+    json_put_real(json, "rate", line->rate);
+    json_put_real(json, "alpha", line->alpha);
     json_put_real(json, "ttft_s", l->outcome.ttft_mean_s);
     json_put_real(json, "quality", l->outcome.quality);
     json_end(json, '}');
 }
 
-static int run_one(struct run *run, const char *policy, double rate, double alpha, struct err *err)
-{
-    struct lane l = { .world = &run->world,
-                      .in = &run->in,
-                      .at = run->at,
-                      .n_gpus = cfg.gpus,
-                      .alone = rate == 0,
-                      .quality_floor = cfg.min_quality };
+/* One policy at one rate and alpha, and its lines. */
+struct job {
+    struct run *run;
+    struct replay_line line;
+    struct lane lane;
+    struct buf series, requests;
+    int code;
+    struct err err;
+};
 
-    run->in.alpha = alpha;
-    int code = lane_run(&l, policy, err);
-    if (!code) {
-        put_line(run, policy, rate, alpha, &l);
-        summarise(policy, rate, alpha, &l);
-        log_info("%-24s rate %-8.4g alpha %-6g TTFT %.4g s, 95 %% below %.4g s, quality %.4g, GPU %.0f %% busy", policy,
-                 rate, alpha, l.outcome.ttft_mean_s, l.outcome.ttft_s[1], l.outcome.quality,
-                 100 * l.sim.gpu_busy_s / l.n_gpus / l.sim.end_s);
+static void run_job(void *arg, int i)
+{
+    struct job *j = (struct job *)arg + i;
+    struct run *run = j->run;
+
+    j->lane = (struct lane){ .world = &run->world,
+                             .alpha = j->line.alpha,
+                             .at = run->at,
+                             .n_gpus = cfg.gpus,
+                             .alone = j->line.rate == 0,
+                             .quality_floor = cfg.min_quality };
+    j->code = lane_run(&j->lane, j->line.policy, &j->err);
+    if (!j->code && cfg.series)
+        replay_series(&j->series, &j->line, &j->lane);
+    if (!j->code && cfg.requests)
+        replay_requests(&j->requests, &j->line, &j->lane, &run->trace);
+    lane_close(&j->lane);
+    progress_add(run->trace.n);
+}
+
+static void put_lines(struct run *run, const struct job *j)
+{
+    const struct lane *l = &j->lane;
+
+    replay_out_line(&run->out, &j->line, l);
+    buf_add(&run->series, j->series.at, j->series.n);
+    buf_add(&run->requests, j->requests.at, j->requests.n);
+    summarise(&j->line, l);
+    log_info("%-24s rate %-8.4g alpha %-6g TTFT %.4g s, 95 %% below %.4g s, quality %.4g, GPU %.0f %% busy",
+             j->line.policy, j->line.rate, j->line.alpha, l->outcome.ttft_mean_s, l->outcome.ttft_s[1],
+             l->outcome.quality, 100 * l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
+}
+
+static int run_rate(struct run *run, double rate, struct err *err)
+{
+    int n = run->n_alphas * run->n_policies, code = 0;
+    struct job *job = calloc((size_t)n, sizeof(*job));
+
+    if (!job)
+        return err_nomem(err);
+    for (int i = 0; i < n; i++)
+        job[i] = (struct job){ .run = run,
+                               .line = { run->policy[i % run->n_policies], rate, run->alpha[i / run->n_policies] } };
+    parallel_do(parallel_threads(), n, run_job, job);
+    for (int i = 0; i < n; i++) {
+        if (job[i].code && !code)
+            *err = job[i].err;
+        code = code ? code : job[i].code;
+        if (!code)
+            put_lines(run, &job[i]);
+        buf_release(&job[i].series);
+        buf_release(&job[i].requests);
     }
-    lane_close(&l);
+    free(job);
     return code;
 }
 
 static int run_all(struct run *run, struct err *err)
 {
-    int n_rates = run->n_rates ? run->n_rates : 1;
+    const int64_t slow = 2000000; // requests, more than a second
+    int n_rates = run->n_rates ? run->n_rates : 1, code = 0;
+    int64_t all = (int64_t)run->trace.n * n_rates * run->n_alphas * run->n_policies;
 
-    put_head(run);
+    replay_out_head(&run->out, &run->in.tiers);
+    replay_series_head(&run->series);
+    replay_requests_head(&run->requests);
     log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
              cfg.assume ? "beginnings" : "contexts", cfg.contexts ? ", drawn by " : "",
              cfg.contexts ? cfg.contexts : "", run->trace.n - run->world.warm);
     summary_int("requests", run->trace.n);
     summary_int("contexts", run->in.table.n_contexts);
     json_begin(summary_json(), "lines", '[');
-    int code = 0;
-    for (int r = 0; r < n_rates && !code; r++) {
-        double rate = set_arrivals(run, run->n_rates ? run->rate[r] : (double)NAN);
-        for (int a = 0; a < run->n_alphas; a++)
-            for (int p = 0; p < run->n_policies && !code; p++)
-                code = run_one(run, run->policy[p], rate, run->alpha[a], err);
-    }
+    if (all > slow)
+        progress_begin("requests", all);
+    for (int r = 0; r < n_rates && !code; r++)
+        code = run_rate(run, set_arrivals(run, run->n_rates ? run->rate[r] : (double)NAN), err);
+    progress_end();
     json_end(summary_json(), ']');
     return code;
 }
 
+static int write_file(const char *path, const struct buf *text, struct err *err)
+{
+    return path ? file_write(path, text->at, text->n, err) : 0;
+}
+
 static int write_out(const struct run *run, struct err *err)
 {
-    if (buf_failed(&run->out))
+    if (buf_failed(&run->out) || buf_failed(&run->series) || buf_failed(&run->requests))
         return err_nomem(err);
+    if (write_file(cfg.series, &run->series, err) || write_file(cfg.requests, &run->requests, err))
+        return err->code;
     if (cfg.output && strcmp(cfg.output, "-") != 0)
         return file_write(cfg.output, run->out.at, run->out.n, err);
     fwrite(run->out.at, 1, run->out.n, stdout);
@@ -458,5 +467,7 @@ int main(int argc, char **argv)
     free(run.at);
     buf_release(&run.names);
     buf_release(&run.out);
+    buf_release(&run.series);
+    buf_release(&run.requests);
     return summary_end(code, 0, &err);
 }

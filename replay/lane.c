@@ -11,10 +11,10 @@ static void note(struct lane *l, int i, const struct finding *f, int config)
 
     l->seen.quality[i] = (float)f->quality;
     *at = (struct seen_at){ (float)f->shares, (int16_t)config, PLAN_RECOMPUTE };
-    for (int t = 0; t < l->in->tiers.n; t++)
+    for (int t = 0; t < l->in.tiers.n; t++)
         if (f->share[t] > (at->tier == PLAN_RECOMPUTE ? 0 : f->share[at->tier]))
             at->tier = (int8_t)t;
-    for (int t = 0; t < l->in->tiers.n && i >= l->world->warm; t++)
+    for (int t = 0; t < l->in.tiers.n && i >= l->world->warm; t++)
         l->seen.found[t] += f->share[t];
 }
 
@@ -43,27 +43,32 @@ static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)
 
     if (l->policy.kind->finish && l->policy.kind->finish(&l->policy, i, written, err))
         return err->code;
-    for (int t = 0; t < l->in->tiers.n && i >= l->world->warm; t++)
+    for (int t = 0; t < l->in.tiers.n && i >= l->world->warm; t++)
         l->written += written->at[t];
+    l->operations += i >= l->world->warm ? written->n : 0;
     return 0;
 }
 
 int lane_run(struct lane *l, const char *policy, struct err *err)
 {
-    size_t n = (size_t)l->world->n + 1;
+    size_t n = (size_t)l->world->n + 1, n_rows = (size_t)l->world->in->table.n_contexts + 1;
+
+    l->in = *l->world->in;
+    l->in.alpha = l->alpha;
+    l->in.frequency = calloc(n_rows, sizeof(*l->in.frequency));
 
     l->seen.ttft_s = calloc(n, sizeof(*l->seen.ttft_s));
     l->seen.quality = calloc(n, sizeof(*l->seen.quality));
     l->seen.at = calloc(n, sizeof(*l->seen.at));
-    if (!l->seen.ttft_s || !l->seen.quality || !l->seen.at)
+    if (!l->in.frequency || !l->seen.ttft_s || !l->seen.quality || !l->seen.at)
         return err_nomem(err);
-    if (policy_open(&l->policy, policy, l->world, l->in, err))
+    if (policy_open(&l->policy, policy, l->world, &l->in, err))
         return err->code;
     l->promised_ttft_s = l->policy.promised_ttft_s;
     l->promised_quality = l->policy.promised_quality;
     l->sim = (struct simulation){ .at = l->at,
                                   .n = l->world->n,
-                                  .tiers = &l->in->tiers,
+                                  .tiers = &l->in.tiers,
                                   .n_gpus = l->n_gpus,
                                   .alone = l->alone,
                                   .policy = { arrive, finish, l },
@@ -75,6 +80,8 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
 
 void lane_close(struct lane *l)
 {
+    free(l->in.frequency);
+    l->in.frequency = NULL;
     free(l->seen.ttft_s);
     free(l->seen.quality);
     free(l->seen.at);

@@ -1,9 +1,11 @@
 /* lane.h - one policy at one rate: the requests through policy, tiers and GPUs.
  *
- *     struct lane lane = { .world = &world, .in = &input, .at = arrivals, .n_gpus = 1 };
+ *     struct lane lane = { .world = &world, .alpha = 1, .at = arrivals, .n_gpus = 1 };
  *     lane_run(&lane, "lru+kivi:bits=4", &err);
  *     ... lane.outcome, lane.sim ...
  *     lane_close(&lane);
+ *
+ * Lanes may run at the same time: they share the world, and nothing else.
  */
 #ifndef EVP_LANE_H
 #define EVP_LANE_H
@@ -14,17 +16,20 @@
 
 struct lane {
     const struct replay_world *world;
-    struct placement_input *in;
+    double alpha;
     const int64_t *at; // (n) ns, rising
     int n_gpus;
     bool alone;           // each request after the one before
     double quality_floor; // of the share below it
     /* set */
+    struct placement_input in; // the world's, with alpha and frequencies of its own
     struct simulation sim;
     struct seen seen;
     struct seen_row outcome;
-    double written, promised_ttft_s, promised_quality; // bytes; of the policy
-    struct policy policy;                              // while it runs
+    double written;                           // bytes, for the requests that count
+    int64_t operations;                       // writes of a variant, for the same
+    double promised_ttft_s, promised_quality; // of the policy
+    struct policy policy;                     // while it runs
 };
 
 int lane_run(struct lane *l, const char *policy, struct err *err) MUST_CHECK;

@@ -26,7 +26,7 @@ struct policy_kind {
 struct policy {
     const struct policy_kind *kind;
     const struct replay_world *world; // borrowed
-    struct placement_input *in;       // the world's; planning sets frequencies there
+    struct placement_input *in;       // the lane's; planning sets frequencies there
     void *state;
     double promised_ttft_s, promised_quality; // of a plan; NAN: it has none
 };

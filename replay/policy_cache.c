@@ -131,6 +131,7 @@ static void store(struct cache_state *s, int32_t row, int tier, int64_t bytes, s
     while (c->held > c->capacity)
         evict(s, row, tier, c->held - c->capacity, written);
     written->at[tier] += (double)(c->part[row] > had ? c->part[row] - had : 0);
+    written->n += c->part[row] > had;
 }
 
 static struct held find(const struct policy *p, int row)

@@ -68,8 +68,10 @@ static int insert(struct policy *p, int context, struct sim_bytes *written, stru
         return err->code;
     for (int i = 0; i < s->plan.n_contexts; i++) {
         struct plan_placement to = s->plan.placement[i];
-        if (to.tier != PLAN_RECOMPUTE && (to.tier != s->before[i].tier || to.config != s->before[i].config))
-            written->at[to.tier] += (double)t->cell_bytes[table_cell(t, p->in->row[i], to.config)];
+        if (to.tier == PLAN_RECOMPUTE || (to.tier == s->before[i].tier && to.config == s->before[i].config))
+            continue;
+        written->at[to.tier] += (double)t->cell_bytes[table_cell(t, p->in->row[i], to.config)];
+        written->n++;
     }
     return 0;
 }

@@ -95,7 +95,7 @@ static int compute(struct simulating *m, int i, struct err *err)
 
 static int arrive(struct simulating *m, int i, struct err *err)
 {
-    struct sim_bytes read = { { 0 } };
+    struct sim_bytes read = { .n = 0 };
     struct waiting *w = &m->waiting[i];
 
     w->since = m->now;
@@ -115,7 +115,7 @@ static int arrive(struct simulating *m, int i, struct err *err)
 
 static int first_token(struct simulating *m, int i, struct err *err)
 {
-    struct sim_bytes written = { { 0 } };
+    struct sim_bytes written = { .n = 0 };
 
     m->s->ttft_s[i] = (double)(m->now - m->waiting[i].since) / ns_per_s;
     m->in_system--;

@@ -15,9 +15,10 @@
 #include "base/err.h"
 #include "formats/tiers.h"
 
-/* Per tier, for one request. */
+/* Per tier, for one request, and how many pieces it is in. */
 struct sim_bytes {
     double at[TIER_MAX];
+    int n;
 };
 
 struct sim_policy {

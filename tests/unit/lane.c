@@ -74,7 +74,7 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
         w = (struct replay_world){ .in = &in, .path = row, .first = first, .n = REQUESTS, .warm = WARM };
         cr_assert_eq(world_open(&w, 1, &err), 0);
         snprintf(policy, sizeof(policy), "manifest=%s", manifest_path);
-        struct lane l = { .world = &w, .in = &in, .n_gpus = 1, .alone = true };
+        struct lane l = { .world = &w, .alpha = in.alpha, .n_gpus = 1, .alone = true };
         run(&l, policy);
         cr_expect_float_eq(l.outcome.ttft_mean_s, m.total[0].ttft_s, 1e-9); /* whole nanoseconds */
         cr_expect_float_eq(l.promised_ttft_s, m.total[0].ttft_s, 1e-12);
@@ -86,7 +86,7 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
         cr_expect_float_eq(hits, 1, 1e-12);
         const double ttft_s = l.outcome.ttft_mean_s;
         lane_close(&l);
-        l = (struct lane){ .world = &w, .in = &in, .n_gpus = 1, .alone = true };
+        l = (struct lane){ .world = &w, .alpha = in.alpha, .n_gpus = 1, .alone = true };
         run(&l, "night"); /* the half before has the same frequencies */
         cr_expect_float_eq(l.outcome.ttft_mean_s, ttft_s, 1e-12);
         lane_close(&l);

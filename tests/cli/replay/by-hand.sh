@@ -31,3 +31,8 @@ evp-plan -q "$DATA/table.h5" --tiers "$DATA/tiers.json" -o m.jsonl
 printf '{"context":"c%d"}\n' 0 1 2 0 1 2 >even.jsonl
 evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy manifest=m.jsonl --rate 0 | cut -f5,22 | tail -1 |
 	awk '{ print $1 == $2 ? "equal" : $0 }'
+echo "over time, and by requests; what a thread more or less does not change:"
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --requests q.tsv -o r.tsv
+cat s.tsv q.tsv
+all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,belady,static-clairvoyant | cksum; }
+[ "$(all)" = "$(all taskset -c 0)" ] && echo equal
