@@ -31,8 +31,9 @@ static const struct opt opts[] = {
     OPT_HEAD("Input"),
     OPT_TIERS(&cfg.tiers),
     OPT_TEXT(0, "trace", &cfg.trace, "TRACE", "requests with their times: a file, or poisson:QPS,N"),
-    OPT_TEXT(0, "contexts", &cfg.contexts, "zipf:S[,drift:D][,churn:C]",
-             "draw the contexts that requests ask for, instead of taking them from the trace"),
+    OPT_TEXT(
+        0, "contexts", &cfg.contexts, "map|zipf:S[,drift:D][,churn:C]",
+        "let the contexts of the trace stand for those of the table, in turn; or draw those that requests ask for"),
     OPT_HEAD("Without a table"),
     OPT_WORDS(0, "assume", &cfg.assume,
               "FACTOR:QUALITY,...: configs that make KV so many times smaller, and the quality of their answers; the "
@@ -76,8 +77,8 @@ static const struct tool tool = {
         "The table has a line for each policy, rate and alpha: TTFT, quality, hits, use of GPU and tiers "
         "(docs/formats/replay.md).\n"
         "\n"
-        "A trace is an access log with times (\"at\"), or one of Mooncake, Azure or BurstGPT; those name no contexts, so "
-        "--contexts draws them.\n"
+        "A trace is an access log with times (\"at\"), one of Mooncake, Azure or BurstGPT, which name no contexts, so that "
+        "--contexts draws them, or one of libCacheSim (.oracleGeneral).\n"
         "\n"
         "--assume takes the place of a table: bytes and times are computed from --model and --gpu, and a prompt finds what "
         "is held of its beginning (docs/replay.md).\n"
@@ -414,8 +415,8 @@ static int run_all(struct run *run, struct err *err)
     replay_series_head(&run->series);
     replay_requests_head(&run->requests);
     log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
-             cfg.assume ? "beginnings" : "contexts", cfg.contexts ? ", drawn by " : "",
-             cfg.contexts ? cfg.contexts : "", run->trace.n - run->world.warm);
+             cfg.assume ? "beginnings" : "contexts", cfg.contexts ? ", by " : "", cfg.contexts ? cfg.contexts : "",
+             run->trace.n - run->world.warm);
     summary_int("requests", run->trace.n);
     summary_int("contexts", run->in.table.n_contexts);
     json_begin(summary_json(), "lines", '[');

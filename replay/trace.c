@@ -104,6 +104,37 @@ static int read_csv(struct reading *r, char *text, struct err *err)
     return 0;
 }
 
+/* ---- libCacheSim ------------------------------------------------------------------ */
+
+enum { RECORD = 24, OBJECT_AT = 4 };
+
+static bool is_records(const char *path)
+{
+    const char *dot = strrchr(path, '.');
+
+    return dot && (strcmp(dot, ".oracleGeneral") == 0 || strcmp(dot, ".bin") == 0);
+}
+
+static int read_records(struct reading *r, const struct buf *bytes, struct err *err)
+{
+    if (bytes->n % RECORD != 0)
+        return err_set(err, ERR_FORMAT, "%zu bytes are not records of %d", bytes->n, RECORD);
+    for (size_t at = 0; at < bytes->n; at += RECORD) {
+        uint32_t second;
+        uint64_t object;
+        char name[24];
+        memcpy(&second, bytes->at + at, sizeof(second));
+        memcpy(&object, bytes->at + at + OBJECT_AT, sizeof(object));
+        snprintf(name, sizeof(name), "%llu", (unsigned long long)object);
+        int32_t context = map_add(r->contexts, name, strlen(name), NULL);
+        if (context == MAP_NOMEM)
+            return err_nomem(err);
+        if (add(r, second, context, err))
+            return err->code;
+    }
+    return 0;
+}
+
 /* ---- the order -------------------------------------------------------------------- */
 
 static int by_arrival(const void *a, const void *b)
@@ -120,7 +151,7 @@ static int finish(struct trace *t, const struct reading *r, struct err *err)
 {
     const struct read_request *q = r->request.at;
     int n = r->request.n;
-    double first = INFINITY, last = -INFINITY;
+    double first = (double)INFINITY, last = -(double)INFINITY;
 
     if (n <= 0)
         return err_set(err, ERR_FORMAT, "no requests");
@@ -179,11 +210,11 @@ static int read_file(struct reading *r, const char *path, struct err *err)
         head[fread(head, 1, sizeof(head) - 1, f)] = '\0';
         fclose(f);
     }
-    if (!is_csv(head))
+    if (!is_csv(head) && !is_records(path))
         return access_each(path, add_row, r, err);
     struct buf text = { 0 };
     int code = file_read(&text, path, SIZE_MAX / 4, err);
-    if (!code && read_csv(r, text.at, err))
+    if (!code && (is_csv(head) ? read_csv(r, text.at, err) : read_records(r, &text, err)))
         code = err_wrap(err, "'%s'", path);
     buf_release(&text);
     return code;
@@ -258,7 +289,7 @@ static int read_spec(struct draw *d, const char *spec, struct err *err)
         if (*at == '\0' || d->zipf < 0)
             break;
     }
-    return d->zipf >= 0 ? 0 : err_set(err, ERR_USAGE, "'%s' is not zipf:S[,drift:D][,churn:C]", spec);
+    return d->zipf >= 0 ? 0 : err_set(err, ERR_USAGE, "'%s' is neither map nor zipf:S[,drift:D][,churn:C]", spec);
 }
 
 /* The rank, from 0, up to which a share of all requests goes. */
@@ -276,12 +307,24 @@ static int rank_of(const double *until, int n, double share)
     return low;
 }
 
+/* In turn; a trace without contexts stays without. */
+static void map_contexts(struct trace *t, int n_contexts)
+{
+    for (int i = 0; i < t->n; i++)
+        if (t->request[i].context >= 0)
+            t->request[i].context %= n_contexts;
+}
+
 int trace_draw(struct trace *t, const char *spec, int n_contexts, uint64_t seed, struct err *err)
 {
     struct rng rng = rng_named(seed, "contexts");
     struct draw d;
     double sum = 0, churned = 0;
 
+    if (strcmp(spec, "map") == 0) {
+        map_contexts(t, n_contexts);
+        return 0;
+    }
     if (read_spec(&d, spec, err))
         return err->code;
     double *until = malloc(((size_t)n_contexts + 1) * sizeof(*until));

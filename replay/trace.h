@@ -6,6 +6,8 @@
  *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table
  *     Azure           TIMESTAMP,ContextTokens,...           2023-11-16 18:15:46.6805900
  *     BurstGPT        Timestamp,Model,...                   seconds
+ *     oracleGeneral   libCacheSim's records of 24 bytes, in a file whose name ends like this or .bin: seconds (u32), an
+ *                     object (u64), which is a context; its size (u32) and next use (i64) are not looked at
  *     poisson:QPS,N   no file: N requests, exponential gaps
  *
  * Where a trace names no contexts, they are drawn (trace_draw).
@@ -34,7 +36,8 @@ struct trace {
 int trace_read(struct trace *t, const char *path, uint64_t seed, struct err *err) MUST_CHECK;
 void trace_release(struct trace *t); // zeroed is fine
 
-/* Draws the contexts 0 to n_contexts - 1 by zipf:S[,drift:D][,churn:C]. Request i asks for the context of rank r with a
+/* Names the contexts 0 to n_contexts - 1 by `map`: those of the trace, in the order of their first requests, take them in
+ * turn. Or draws them by zipf:S[,drift:D][,churn:C]. Request i asks for the context of rank r with a
  * probability that is proportional to 1 / r^S. drift: the ranks move on, by D of all contexts over the whole trace, so
  * with 1 every context has had every rank. churn: C times over the whole trace a context that is drawn at random and the
  * context of rank 1 change places. ERR_USAGE: not such a text. */

@@ -36,3 +36,8 @@ evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --po
 cat s.tsv q.tsv
 all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,belady,static-clairvoyant | cksum; }
 [ "$(all)" = "$(all taskset -c 0)" ] && echo equal
+echo "libCacheSim's records, c0 c1 c2 c0 for objects 7, 8, 9, 10:"
+record() { printf "\\$1\\0\\0\\0\\$2\\0\\0\\0\\0\\0\\0\\0\\1\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377"; }
+{ record 0 7 && record 1 10 && record 2 11 && record 3 12; } >some.oracleGeneral
+evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace some.oracleGeneral --contexts map --policy prefill --warm 0 --requests q.tsv -o r.tsv
+cut -f4-6 q.tsv

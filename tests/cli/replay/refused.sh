@@ -21,4 +21,7 @@ replay --trace poisson:1,10 --contexts zipf:1 --policy lru --alpha -1
 replay --policy lru
 evp-replay -q "$DATA/table.h5" --trace poisson:1,10 --contexts zipf:1 --policy lru 2>&1 | sed "s|$DATA/||"
 evp-replay -q "$DATA/tiers.json" --tiers "$DATA/tiers.json" --trace poisson:1,10 --contexts zipf:1 --policy lru 2>&1 | sed "s|$DATA/||"
+head -c 30 /dev/zero >cut.oracleGeneral
+replay --trace cut.oracleGeneral --contexts map --policy lru
+replay --trace poisson:1,10 --contexts map --policy lru
 exit 0
