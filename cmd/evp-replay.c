@@ -87,7 +87,8 @@ static const struct tool tool = {
         "everything. belady knows the future. evicpress and adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
         "night is the plan that evp-plan makes from the requests that do not count, static-clairvoyant the one from "
-        "those that do; manifest=FILE is a manifest's.",
+        "those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less after "
+        "500 others.",
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"
                 "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"

@@ -5,22 +5,21 @@
 #include <string.h>
 
 extern const struct policy_kind policy_prefill, policy_fifo, policy_lru, policy_lfu, policy_gdsf, policy_s3fifo,
-    policy_sieve, policy_belady, policy_evicpress, policy_adaptcache, policy_night, policy_manifest, policy_clairvoyant;
+    policy_sieve, policy_belady, policy_evicpress, policy_adaptcache, policy_night, policy_manifest, policy_clairvoyant,
+    policy_live;
 
-const struct policy_kind *const policy_kinds[] = { &policy_prefill,     &policy_fifo,
-                                                   &policy_lru,         &policy_lfu,
-                                                   &policy_gdsf,        &policy_s3fifo,
-                                                   &policy_sieve,       &policy_belady,
-                                                   &policy_evicpress,   &policy_adaptcache,
-                                                   &policy_night,       &policy_manifest,
-                                                   &policy_clairvoyant, NULL };
+const struct policy_kind *const policy_kinds[] = { &policy_prefill,     &policy_fifo,   &policy_lru,
+                                                   &policy_lfu,         &policy_gdsf,   &policy_s3fifo,
+                                                   &policy_sieve,       &policy_belady, &policy_evicpress,
+                                                   &policy_adaptcache,  &policy_night,  &policy_manifest,
+                                                   &policy_clairvoyant, &policy_live,   NULL };
 
 const struct policy_kind *policy_find(const char *text)
 {
     for (int i = 0; policy_kinds[i]; i++) {
         const struct policy_kind *kind = policy_kinds[i];
         size_t n = strlen(kind->name);
-        if (strncmp(text, kind->name, n) == 0 && strchr(*kind->options ? "=+," : ",", text[n]))
+        if (strncmp(text, kind->name, n) == 0 && strchr(*kind->options ? "=+:," : ",", text[n]))
             return kind;
     }
     return NULL;

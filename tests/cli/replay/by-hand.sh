@@ -23,7 +23,7 @@ evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl -
 echo "status $?"
 columns r.tsv
 echo "drawn, twice the same, other seeds and numbers of requests not:"
-draw() { evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --policy lfu,evicpress,adaptcache,belady,static-clairvoyant "$@" | cksum; }
+draw() { evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --policy lfu,evicpress,adaptcache,live:100,belady,static-clairvoyant "$@" | cksum; }
 a=$(draw) && b=$(draw) && c=$(draw --seed 2) && d=$(draw --rate 0.2)
 [ "$a" = "$b" ] && [ "$a" != "$c" ] && [ "$a" != "$d" ] && echo yes
 echo "a manifest, asked as often as it was planned for, is what its summary says:"
@@ -34,7 +34,7 @@ evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --p
 echo "over time, and by requests; what a thread more or less does not change:"
 evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --requests q.tsv -o r.tsv
 cat s.tsv q.tsv
-all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,belady,static-clairvoyant | cksum; }
+all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,live:100,belady,static-clairvoyant | cksum; }
 [ "$(all)" = "$(all taskset -c 0)" ] && echo equal
 echo "libCacheSim's records, c0 c1 c2 c0 for objects 7, 8, 9, 10:"
 record() { printf "\\$1\\0\\0\\0\\$2\\0\\0\\0\\0\\0\\0\\0\\1\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377"; }
