@@ -1,6 +1,7 @@
 /* lane.c - asks the policy, and notes what each request saw. */
 #include "replay/lane.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,6 +38,21 @@ static double arrive(void *arg, int i, struct sim_bytes *read)
     return f.gpu_s;
 }
 
+/* Adds up what the policy says it holds. */
+static void check_capacity(struct lane *l)
+{
+    double held[TIER_MAX] = { 0 };
+
+    for (int row = 0; row < l->in.table.n_contexts; row++) {
+        const struct held part = l->policy.kind->find(&l->policy, row);
+        for (int t = 0; t < l->in.tiers.n; t++)
+            held[l->in.pool[t]] += (double)part.at[t];
+    }
+    for (int t = 0; t < l->in.tiers.n; t++)
+        if (l->in.pool[t] == t)
+            l->over = fmax(l->over, held[t] - (double)l->in.capacity[t]);
+}
+
 static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)
 {
     struct lane *l = arg;
@@ -46,7 +62,18 @@ static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)
     for (int t = 0; t < l->in.tiers.n && i >= l->world->warm; t++)
         l->written += written->at[t];
     l->operations += i >= l->world->warm ? written->n : 0;
+    if (l->validate)
+        check_capacity(l);
     return 0;
+}
+
+static double little_error(const struct lane *l)
+{
+    double times = 0;
+
+    for (int i = 0; i < l->world->n; i++)
+        times += l->seen.ttft_s[i];
+    return fabs(l->sim.in_system_s - times) / times;
 }
 
 int lane_run(struct lane *l, const char *policy, struct err *err)
@@ -73,7 +100,9 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
                                   .alone = l->alone,
                                   .policy = { arrive, finish, l },
                                   .ttft_s = l->seen.ttft_s };
+    l->over = -(double)INFINITY;
     int code = simulate(&l->sim, err);
+    l->little = little_error(l);
     policy_close(&l->policy);
     return code ? code : seen_row_of(&l->outcome, l->world, &l->seen, l->quality_floor, err);
 }

@@ -21,6 +21,7 @@ struct lane {
     int n_gpus;
     bool alone;           // each request after the one before
     double quality_floor; // of the share below it
+    bool validate;        // adds up what is held after every request
     /* set */
     struct placement_input in; // the world's, with alpha and frequencies of its own
     struct simulation sim;
@@ -29,7 +30,9 @@ struct lane {
     double written;                           // bytes, for the requests that count
     int64_t operations;                       // writes of a variant, for the same
     double promised_ttft_s, promised_quality; // of the policy
-    struct policy policy;                     // while it runs
+    double over;   // with `validate`: bytes above a tier's capacity after any request, 0 or less
+    double little; // relative error of Little's law: requests in the system over time, and the sum of their times
+    struct policy policy; // while it runs
 };
 
 int lane_run(struct lane *l, const char *policy, struct err *err) MUST_CHECK;

@@ -97,3 +97,74 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
         placement_input_release(&in);
     }
 }
+
+/* ---- Figure 2 of EvicPress -------------------------------------------------- */
+
+enum { GB = 1000000000, FIGURE_CONFIGS = 3, FIGURE_REQUESTS = 40 };
+
+/* Two contexts of 4 and 8 GB; half of the first answers as well as all of it, and so does a twentieth; half of the second
+ * answers half as well. A fast tier of 8 GB with 20 GB/s, and a slow one with 2 GB/s. */
+static void read_figure(struct placement_input *in, int n_configs)
+{
+    static const char *const config[FIGURE_CONFIGS] = { "none", "half", "twentieth" };
+    static const int64_t bytes[2][FIGURE_CONFIGS] = { { 4LL * GB, 2LL * GB, GB / 5 },
+                                                      { 8LL * GB, 4LL * GB, GB / 5 * 2 } };
+    static const double quality[2][FIGURE_CONFIGS] = { { 1, 1, 1 }, { 1, 0.5, 0.1 } };
+    static struct tier tier[2] = { { .name = "fast", .capacity = 8LL * GB, .read_bytes_per_s = 20e9 },
+                                   { .name = "slow", .capacity = 80LL * GB, .read_bytes_per_s = 2e9 } };
+    const struct placement_files files = { .table = "figure", .want = TABLE_PLAN };
+    struct table t;
+    struct err err;
+
+    cr_assert_eq(table_alloc(&t, 2, n_configs, 0, &err), 0);
+    cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
+    for (int c = 0; c < 2; c++) {
+        t.context_id[c] = c ? "second" : "first";
+        t.kv_bytes[c] = bytes[c][0];
+        t.prefill_s[c] = 60;
+        t.question_s[c] = 0;
+        for (int v = 0; v < n_configs; v++) {
+            t.config_name[v] = config[v];
+            t.cell_bytes[table_cell(&t, c, v)] = bytes[c][v];
+            t.decompress_s[table_cell(&t, c, v)] = 0;
+            t.quality_train[table_cell(&t, c, v)] = quality[c][v];
+        }
+    }
+    *in = (struct placement_input){ .max_move = INT64_MAX, .kind = QUALITY_RAW, .tiers = { tier, 2 } };
+    cr_assert_eq(placement_input_take(in, &t, &files, &err), 0, "%s", err.msg);
+}
+
+/* The seconds and the mean quality that both contexts together see. */
+static void expect_figure(const char *policy, int n_configs, double seconds, double quality)
+{
+    struct placement_input in;
+    int32_t path[FIGURE_REQUESTS], first[FIGURE_REQUESTS + 1];
+    struct err err;
+
+    read_figure(&in, n_configs);
+    for (int i = 0; i <= FIGURE_REQUESTS; i++)
+        first[i] = i;
+    for (int i = 0; i < FIGURE_REQUESTS; i++)
+        path[i] = i % 2;
+    struct replay_world w = {
+        .in = &in, .path = path, .first = first, .n = FIGURE_REQUESTS, .warm = FIGURE_REQUESTS / 2
+    };
+    cr_assert_eq(world_open(&w, 1, &err), 0);
+    struct lane l = { .world = &w, .alpha = 10, .n_gpus = 1, .alone = true };
+    run(&l, policy);
+    cr_expect_float_eq(2 * l.outcome.ttft_mean_s, seconds, 1e-9, "%s: %g s", policy, 2 * l.outcome.ttft_mean_s);
+    cr_expect_float_eq(l.outcome.quality, quality, 1e-6, "%s: %g", policy, l.outcome.quality);
+    lane_close(&l);
+    world_close(&w);
+    in.tiers = (struct tiers){ 0 };
+    placement_input_release(&in);
+}
+
+Test(lane, compression_and_eviction_together_as_in_figure_2_of_evicpress)
+{
+    expect_figure("lru+half", 2, 0.3, 0.75);        /* compress only */
+    expect_figure("static-clairvoyant", 1, 2.4, 1); /* evict only */
+    expect_figure("night", 3, 0.5, 1);
+    expect_figure("evicpress", 3, 0.5, 1);
+    expect_figure("live:100", 3, 0.5, 1);
+}
