@@ -86,7 +86,7 @@ static const struct tool tool = {
         "is held of its beginning (docs/replay.md).\n"
         "\n"
         "Policies: prefill stores nothing. fifo, lru, lfu, gdsf, s3fifo, sieve are caches; lru+kivi:bits=4 compresses "
-        "everything. belady knows the future. evicpress and adaptcache are the papers' Algorithm 1 at every miss.\n"
+        "everything. priority:FILE evicts the lowest count of an access log. belady knows the future. evicpress and adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
         "night is the plan that evp-plan makes from the requests that do not count, static-clairvoyant the one from "
         "those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less after "

@@ -275,6 +275,16 @@ static void gdsf_insert(struct object_cache *c, int32_t object)
     heap_put(c, object, gdsf_key(c, object), true);
 }
 
+static void priority_hit(struct object_cache *c, int32_t object)
+{
+    heap_put(c, object, c->priority[object], false);
+}
+
+static void priority_insert(struct object_cache *c, int32_t object)
+{
+    heap_put(c, object, c->priority[object], true);
+}
+
 static void belady_hit(struct object_cache *c, int32_t object)
 {
     heap_put(c, object, -(double)c->next[object], false);
@@ -294,6 +304,7 @@ static const struct object_cache_kind kinds[] = {
     { "s3fifo", s3fifo_open, s3fifo_hit, s3fifo_insert, s3fifo_choose, s3fifo_evict, s3fifo_remove, .forward = true },
     { "lfu", open_heap, lfu_hit, lfu_insert, heap_choose, heap_evict, heap_take, .renews = false },
     { "gdsf", open_heap, gdsf_hit, gdsf_insert, heap_choose, heap_evict, heap_take, .renews = false },
+    { "priority", open_heap, priority_hit, priority_insert, heap_choose, heap_evict, heap_take, .renews = true },
     { "belady", open_heap, belady_hit, belady_insert, heap_choose, heap_evict, heap_take, .renews = true,
       .looks = true },
 };

@@ -20,6 +20,7 @@
  *             to the main one; the names of nine tenths of the capacity are remembered
  *   lfu       the one with the fewest uses since it came; of several the one used longest ago
  *   gdsf      L. Cherkasova, HP Labs 1998: the smallest clock + uses / bytes
+ *   priority  the one with the lowest `priority`; of several the one used longest ago
  *   belady    the one whose next use is farthest (L. Belady 1966); needs `next`
  */
 #ifndef EVP_OBJECT_CACHE_H
@@ -60,9 +61,10 @@ struct object_cache {
     int n;
     const int64_t *bytes; // (n) borrowed
     int64_t capacity, held;
-    int64_t unit;        // of bytes that leave together; 0: whole objects
-    int64_t *part;       // (n) bytes that are held
-    const int64_t *next; // (n) borrowed: when each is used next, kept up to date by the caller; belady
+    int64_t unit;           // of bytes that leave together; 0: whole objects
+    int64_t *part;          // (n) bytes that are held
+    const int64_t *next;    // (n) borrowed: when each is used next, kept up to date by the caller; belady
+    const double *priority; // (n) borrowed
     /* of the policies */
     struct object_cache_link *link;     // (n)
     struct object_cache_queue queue[3]; // 0: of all but s3fifo; small, main and remembered of s3fifo

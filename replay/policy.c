@@ -6,13 +6,14 @@
 
 extern const struct policy_kind policy_prefill, policy_fifo, policy_lru, policy_lfu, policy_gdsf, policy_s3fifo,
     policy_sieve, policy_belady, policy_evicpress, policy_adaptcache, policy_night, policy_manifest, policy_clairvoyant,
-    policy_live;
+    policy_live, policy_priority;
 
-const struct policy_kind *const policy_kinds[] = { &policy_prefill,     &policy_fifo,   &policy_lru,
-                                                   &policy_lfu,         &policy_gdsf,   &policy_s3fifo,
-                                                   &policy_sieve,       &policy_belady, &policy_evicpress,
-                                                   &policy_adaptcache,  &policy_night,  &policy_manifest,
-                                                   &policy_clairvoyant, &policy_live,   NULL };
+const struct policy_kind *const policy_kinds[] = {
+    &policy_prefill,     &policy_fifo,       &policy_lru,      &policy_lfu,
+    &policy_gdsf,        &policy_s3fifo,     &policy_sieve,    &policy_belady,
+    &policy_evicpress,   &policy_adaptcache, &policy_night,    &policy_manifest,
+    &policy_clairvoyant, &policy_live,       &policy_priority, NULL
+};
 
 const struct policy_kind *policy_find(const char *text)
 {

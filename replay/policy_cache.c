@@ -5,6 +5,7 @@
  * Of a run of blocks the last ones leave first. Of the runs of a prompt, the last ones are used first, so that under
  * lru, lfu and belady nothing leaves before what follows it.
  */
+#include "formats/access.h"
 #include "replay/object_cache.h"
 #include "replay/policy.h"
 
@@ -18,6 +19,7 @@ struct cache_state {
     int n_tiers;
     int64_t *next;      // (C) belady: the next request for each; n: none
     int64_t *following; // belady: the next request for each row of each request, as the world's path
+    double *priority;   // (C) priority: its counts
 };
 
 static int find_config(struct policy *p, const char *options, struct cache_state *s, struct err *err)
@@ -49,6 +51,25 @@ static int look_ahead(struct policy *p, struct cache_state *s, struct err *err)
     return 0;
 }
 
+/* Reads ":FILE", an access log whose counts are the priorities. *options: what follows, "+CONFIG" or nothing. */
+static int read_priorities(struct policy *p, const char **options, struct cache_state *s, struct err *err)
+{
+    const char *plus = strrchr(*options, '+');
+    size_t n = plus ? (size_t)(plus - *options) : strlen(*options);
+    char *path = **options == ':' && n > 1 ? strndup(*options + 1, n - 1) : NULL;
+    struct access_log log;
+
+    if (!path)
+        return err_set(err, ERR_USAGE, "is priority:FILE, an access log whose counts are the priorities");
+    *options += n;
+    s->priority = calloc((size_t)p->in->table.n_contexts + 1, sizeof(*s->priority));
+    int code = s->priority ? access_read(&log, path, &p->in->table.ids, s->priority, err) : err_nomem(err);
+    if (!code && log.unknown == log.rows)
+        code = err_set(err, ERR_FORMAT, "'%s' has no context of the table", path);
+    free(path);
+    return code;
+}
+
 /* Bytes of a block in the config; 0: rows are whole contexts. */
 static int64_t unit_of(const struct policy *p, const struct cache_state *s)
 {
@@ -74,6 +95,8 @@ static int open_cache(struct policy *p, const char *options, struct err *err)
         if (*p->in->tiers.at[i].pool)
             return err_set(err, ERR_USAGE, "tier '%s' shares its capacity with another one: only plans can use it",
                            p->in->tiers.at[i].name);
+    if (strcmp(p->kind->name, "priority") == 0 && read_priorities(p, &options, s, err))
+        return err->code;
     if (find_config(p, options, s, err) || (strcmp(p->kind->name, "belady") == 0 && look_ahead(p, s, err)))
         return err->code;
     for (int c = 0; c < t->n_contexts; c++) {
@@ -87,7 +110,8 @@ static int open_cache(struct policy *p, const char *options, struct err *err)
                                        .bytes = s->bytes,
                                        .capacity = p->in->capacity[s->n_tiers],
                                        .unit = unit_of(p, s),
-                                       .next = s->next };
+                                       .next = s->next,
+                                       .priority = s->priority };
         if (object_cache_open(tier, err))
             return err->code;
     }
@@ -193,6 +217,7 @@ static void close_cache(struct policy *p)
         free(s->bytes);
         free(s->next);
         free(s->following);
+        free(s->priority);
     }
     free(s);
 }
@@ -207,4 +232,11 @@ const struct policy_kind policy_lru = CACHE("lru", "the context that was used lo
                          policy_s3fifo = CACHE("s3fifo", "S3-FIFO: what is used once leaves soon"),
                          policy_sieve = CACHE("sieve", "SIEVE: a hand passes those that were used"),
                          policy_fifo = CACHE("fifo", "the oldest leaves"),
+                         policy_priority = { "priority",
+                                             ":FILE[+CONFIG]",
+                                             "the one with the lowest priority",
+                                             open_cache,
+                                             find,
+                                             finish,
+                                             close_cache },
                          policy_belady = CACHE("belady", "the one whose next use is farthest, as no one can know");

@@ -24,6 +24,11 @@ struct list {
     double clock;
 };
 
+static double priority_of(int32_t object)
+{
+    return object * 7 % 5; // of each six objects
+}
+
 /* Who leaves: the smallest of each policy's own measure; of equals the one used first. */
 static int who_leaves(const struct list *l, const char *policy)
 {
@@ -31,11 +36,12 @@ static int who_leaves(const struct list *l, const char *policy)
 
     for (int i = 1; i < l->n; i++) {
         const struct entry *a = &l->at[i], *b = &l->at[worst];
-        double x = strcmp(policy, "fifo") == 0     ? (double)(a->came - b->came)
-                   : strcmp(policy, "lfu") == 0    ? a->uses - b->uses
-                   : strcmp(policy, "gdsf") == 0   ? a->worth - b->worth
-                   : strcmp(policy, "belady") == 0 ? (double)(b->next - a->next)
-                                                   : (double)(a->used - b->used);
+        double x = strcmp(policy, "fifo") == 0       ? (double)(a->came - b->came)
+                   : strcmp(policy, "lfu") == 0      ? a->uses - b->uses
+                   : strcmp(policy, "priority") == 0 ? priority_of(a->object) - priority_of(b->object)
+                   : strcmp(policy, "gdsf") == 0     ? a->worth - b->worth
+                   : strcmp(policy, "belady") == 0   ? (double)(b->next - a->next)
+                                                     : (double)(a->used - b->used);
         if (x < 0 || (x == 0 && a->used < b->used))
             worst = i;
     }
@@ -82,11 +88,13 @@ static void compare(const char *policy, uint64_t seed)
     int64_t bytes[OBJECTS], next[OBJECTS], following[REQUESTS], capacity = 1 + (int64_t)rng_below(&r, 60), freed;
     int32_t object[REQUESTS];
     struct list list = { .n = 0 };
+    double priority[OBJECTS];
     struct err err;
 
     for (int i = 0; i < OBJECTS; i++) {
         bytes[i] = 1 + (int64_t)rng_below(&r, SIZES);
         next[i] = REQUESTS;
+        priority[i] = priority_of(i);
     }
     for (int i = 0; i < REQUESTS; i++)
         object[i] = (int32_t)(rng_below(&r, OBJECTS) * rng_below(&r, OBJECTS) / OBJECTS);
@@ -94,9 +102,12 @@ static void compare(const char *policy, uint64_t seed)
         following[i] = next[object[i]];
         next[object[i]] = i;
     }
-    struct object_cache c = {
-        .kind = object_cache_find(policy), .n = OBJECTS, .bytes = bytes, .capacity = capacity, .next = next
-    };
+    struct object_cache c = { .kind = object_cache_find(policy),
+                              .n = OBJECTS,
+                              .bytes = bytes,
+                              .capacity = capacity,
+                              .next = next,
+                              .priority = priority };
     cr_assert_eq(object_cache_open(&c, &err), 0);
     for (int i = 0; i < REQUESTS; i++) {
         int32_t o = object[i];
@@ -131,7 +142,7 @@ static void compare(const char *policy, uint64_t seed)
 
 Test(object_cache, equals_a_list)
 {
-    static const char *const policy[] = { "fifo", "lru", "lfu", "gdsf", "belady" };
+    static const char *const policy[] = { "fifo", "lru", "lfu", "gdsf", "belady", "priority" };
 
     for (size_t k = 0; k < sizeof(policy) / sizeof(*policy); k++)
         for (int trace = 0; trace < TRACES; trace++)

@@ -35,6 +35,11 @@ echo "over time, and by requests; what a thread more or less does not change:"
 evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --requests q.tsv -o r.tsv
 cat s.tsv q.tsv
 all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,live:100,belady,static-clairvoyant | cksum; }
+echo "priorities, whole and compressed:"
+printf '{"context":"c%d","count":%d}\n' 0 1 1 9 2 3 >priority.jsonl
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy priority:priority.jsonl,priority:priority.jsonl+kivi:bits=2 --rate 0 --warm 0 -q --requests q.tsv -o r.tsv
+cut -f1,4,6-9 q.tsv
+echo "threads:"
 [ "$(all)" = "$(all taskset -c 0)" ] && echo equal
 echo "libCacheSim's records, c0 c1 c2 c0 for objects 7, 8, 9, 10:"
 record() { printf "\\$1\\0\\0\\0\\$2\\0\\0\\0\\0\\0\\0\\0\\1\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377"; }
