@@ -136,6 +136,11 @@ struct opt {
 
 /* ---- options of several tools ---- */
 
+/* Of which only the shape, and the tokenizer, count. */
+#define OPT_MODEL_SHAPE(p)                                                                                             \
+    OPT_TEXT('m', "model", p, "MODEL",                                                                                 \
+             "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "  \
+             "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'")
 #define OPT_MODEL(p)                                                                                                   \
     OPT_TEXT('m', "model", p, "MODEL",                                                                                 \
              "a .gguf file, a model folder, or ORG/NAME in the Hugging Face cache (default: SmolLM2-135M-Instruct); "  \

@@ -28,9 +28,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Choice"),
     OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
     OPT_HEAD("Model and device"),
-    OPT_TEXT('m', "model", &cfg.model, "MODEL",
-             "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
-             "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
+    OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_NUM(
         0, "gpus", &cfg.gpus, 0, 1000000,

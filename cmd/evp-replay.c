@@ -22,10 +22,10 @@ static struct {
     const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output, *series, *requests;
     struct opt_list policy;
     double warm, min_quality;
-    int gpus, seed;
-    bool raw, validate;
+    int gpus, output_tokens, seed;
+    bool raw, validate, batch;
     struct opt_common common;
-} cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
+} cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .output_tokens = 128, .seed = 1 };
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -34,13 +34,11 @@ static const struct opt opts[] = {
     OPT_TEXT(
         0, "contexts", &cfg.contexts, "map|zipf:S[,drift:D][,churn:C]",
         "let the contexts of the trace stand for those of the table, in turn; or draw those that requests ask for"),
-    OPT_HEAD("Without a table"),
+    OPT_HEAD("Without a table, and with --batch"),
     OPT_WORDS(0, "assume", &cfg.assume,
               "FACTOR:QUALITY,...: configs that make KV so many times smaller, and the quality of their answers; the "
               "trace is a request log, or one of Mooncake"),
-    OPT_TEXT('m', "model", &cfg.model, "MODEL",
-             "the model that the requests are for: a .gguf file, a model folder or its config.json, with or without "
-             "weights, ORG/NAME in the Hugging Face cache, or 'synthetic:llama-3.1-8b'"),
+    OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_HEAD("What is compared"),
     OPT_MANY(0, "policy", &cfg.policy, "NAME,...", "policies, listed below; may be repeated"),
@@ -49,6 +47,9 @@ static const struct opt opts[] = {
               "(default: as in the trace)"),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
     OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
+    OPT_BOOL(0, "batch", &cfg.batch,
+             "the GPUs compute in steps of 2,048 tokens for many requests at once, and decode; with --model and --gpu"),
+    OPT_NUM(0, "output-tokens", &cfg.output_tokens, 1, 1000000, "with --batch: tokens of every answer"),
     OPT_REAL(0, "warm", &cfg.warm, 0, 0.99, "share of the requests, from the first, that fill caches and do not count"),
     OPT_BOOL(0, "raw", &cfg.raw, "plan with measured mean qualities instead of predicted ones"),
     OPT_BOOL(0, "validate", &cfg.validate,
@@ -73,8 +74,8 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "Every request asks one of its context's test questions. What the policy holds of the context is read from its "
-        "tier, whose bandwidth all reads share; the rest is computed by a GPU, one request after the other. Decoding is "
-        "not simulated.\n"
+        "tier, whose bandwidth all reads share; the rest is computed by a GPU, one request after the other, or with --batch "
+        "in steps for many at once.\n"
         "\n"
         "The table has a line for each policy, rate and alpha: TTFT, quality, hits, use of GPU and tiers "
         "(docs/formats/replay.md).\n"
@@ -104,6 +105,7 @@ struct run {
     struct trace trace;
     struct replay_world world;
     struct assumed assumed;
+    struct steps_gpu gpu;  // with --batch
     int32_t *path, *first; // (n), (n + 1): the rows of the requests
     int64_t *at;           // (n)
     double rate[NUMBERS_MAX], alpha[NUMBERS_MAX];
@@ -153,8 +155,9 @@ static int take_options(struct run *run, struct err *err)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
     if (cfg.assume && cfg.contexts)
         return err_set(err, ERR_USAGE, "--assume takes contexts from the trace; --contexts draws those of a table");
-    if (!cfg.assume && (cfg.model || cfg.gpu))
-        return err_set(err, ERR_USAGE, "--%s is for --assume: a table has its own", cfg.model ? "model" : "gpu");
+    if (!cfg.assume && !cfg.batch && (cfg.model || cfg.gpu))
+        return err_set(err, ERR_USAGE, "--%s is for --assume and --batch: a table has its own times",
+                       cfg.model ? "model" : "gpu");
     if (take_numbers("alpha", cfg.alpha, run->alpha, &run->n_alphas, err) ||
         (cfg.rate && take_numbers("rate", cfg.rate, run->rate, &run->n_rates, err)))
         return err->code;
@@ -250,6 +253,38 @@ static int read_trace(struct run *run, struct err *err)
     return open_world(run, err);
 }
 
+/* What steps take, from the shape of the model and the data sheet of the GPU. */
+static void set_gpu(struct run *run, const struct gain_model *m)
+{
+    const double usable = 0.9; // vLLM's gpu_memory_utilization
+
+    run->gpu = (struct steps_gpu){ .token_s = m->token_s,
+                                   .weights_bytes = model_token_flop(model_config(m->model)), // 2 bytes, 2 operations
+                                   .kv_token_bytes = m->kv_token,
+                                   .memory_bytes = usable * m->gpu->memory_bytes,
+                                   .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),
+                                   .output_tokens = cfg.output_tokens };
+}
+
+static int check_gpu(const struct run *run, struct err *err)
+{
+    if (!cfg.batch || run->gpu.weights_bytes < run->gpu.memory_bytes)
+        return 0;
+    return err_set(err, ERR_USAGE, "the weights of '%s' do not fit an %s: %.0f GB of %.0f GB", cfg.model, cfg.gpu,
+                   run->gpu.weights_bytes / 1e9, run->gpu.memory_bytes / 1e9);
+}
+
+static int read_gpu(struct run *run, struct err *err)
+{
+    struct gain_model m = { 0 };
+    int code = gain_model_open(&m, cfg.model, cfg.gpu, err);
+
+    if (!code)
+        set_gpu(run, &m);
+    gain_model_close(&m);
+    return code ? code : check_gpu(run, err);
+}
+
 /* ---- without a table --------------------------------------------------------- */
 
 /* The requests' times, as if they were of a trace. */
@@ -274,6 +309,7 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
     run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX, .kind = QUALITY_RAW };
     if (placement_input_take(&run->in, &run->assumed.table, &files, err) || take_times(run, err))
         return err->code;
+    set_gpu(run, m);
     run->world = (struct replay_world){ .path = a->path,
                                         .first = a->first,
                                         .block_tokens = a->block_tokens,
@@ -282,7 +318,7 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
                                         .pair_s = m->pair_s };
     log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
              model_config(m->model)->name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
-    return open_world(run, err);
+    return check_gpu(run, err) ? err->code : open_world(run, err);
 }
 
 static int read_assumed(struct run *run, struct err *err)
@@ -310,6 +346,8 @@ static int read_all(struct run *run, const char *table, struct err *err)
         return table ? err_set(err, ERR_USAGE, "'%s' and --assume exclude each other", table) : read_assumed(run, err);
     if (!table)
         return err_set(err, ERR_USAGE, "a table of evp-score is needed, or --assume");
+    if (cfg.batch && read_gpu(run, err))
+        return err->code;
     return read_table(run, table, err) ? err->code : read_trace(run, err);
 }
 
@@ -360,6 +398,7 @@ static void run_job(void *arg, int i)
                              .alpha = j->line.alpha,
                              .at = run->at,
                              .n_gpus = cfg.gpus,
+                             .gpu = cfg.batch ? &run->gpu : NULL,
                              .alone = j->line.rate == 0,
                              .quality_floor = cfg.min_quality,
                              .validate = cfg.validate };

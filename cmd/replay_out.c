@@ -29,7 +29,7 @@ void replay_out_head(struct buf *out, const struct tiers *tiers)
     buf_adds(out, "\thits_recompute\ttoken_hits\tgpu_busy");
     for (int t = 0; t < tiers->n; t++)
         buf_printf(out, "\tbusy_%s", tiers->at[t].name);
-    buf_adds(out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\n");
+    buf_adds(out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\titl_s\te2e_s\n");
 }
 
 void replay_out_line(struct buf *out, const struct replay_line *line, const struct lane *l)
@@ -52,7 +52,11 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     put_real(out, l->written);
     put_real(out, l->promised_ttft_s);
     put_real(out, l->promised_quality);
-    buf_printf(out, "\t%lld\n", (long long)l->operations);
+    buf_printf(out, "\t%lld", (long long)l->operations);
+    int after_first = l->gpu ? l->gpu->output_tokens - 1 : 0;
+    put_real(out, after_first ? (o->e2e_s - o->ttft_mean_s) / after_first : (double)NAN);
+    put_real(out, o->e2e_s);
+    buf_addc(out, '\n');
 }
 
 void replay_series_head(struct buf *out)

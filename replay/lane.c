@@ -35,6 +35,7 @@ static double arrive(void *arg, int i, struct sim_bytes *read)
     world_finish(l->world, i, &f);
     note(l, i, &f, config);
     memcpy(read->at, f.read, sizeof(read->at));
+    read->kept = l->gpu && l->world->block_tokens ? (double)l->world->tokens[i] * l->gpu->kv_token_bytes : f.kept;
     return f.gpu_s;
 }
 
@@ -87,7 +88,8 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
     l->seen.ttft_s = calloc(n, sizeof(*l->seen.ttft_s));
     l->seen.quality = calloc(n, sizeof(*l->seen.quality));
     l->seen.at = calloc(n, sizeof(*l->seen.at));
-    if (!l->in.frequency || !l->seen.ttft_s || !l->seen.quality || !l->seen.at)
+    l->seen.e2e_s = l->gpu ? calloc(n, sizeof(*l->seen.e2e_s)) : NULL;
+    if ((l->gpu && !l->seen.e2e_s) || !l->in.frequency || !l->seen.ttft_s || !l->seen.quality || !l->seen.at)
         return err_nomem(err);
     if (policy_open(&l->policy, policy, l->world, &l->in, err))
         return err->code;
@@ -99,7 +101,9 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
                                   .n_gpus = l->n_gpus,
                                   .alone = l->alone,
                                   .policy = { arrive, finish, l },
-                                  .ttft_s = l->seen.ttft_s };
+                                  .gpu = l->gpu,
+                                  .ttft_s = l->seen.ttft_s,
+                                  .e2e_s = l->seen.e2e_s };
     l->over = -(double)INFINITY;
     int code = simulate(&l->sim, err);
     l->little = little_error(l);
@@ -112,6 +116,7 @@ void lane_close(struct lane *l)
     free(l->in.frequency);
     l->in.frequency = NULL;
     free(l->seen.ttft_s);
+    free(l->seen.e2e_s);
     free(l->seen.quality);
     free(l->seen.at);
     l->seen = (struct seen){ 0 };

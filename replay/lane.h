@@ -19,9 +19,10 @@ struct lane {
     double alpha;
     const int64_t *at; // (n) ns, rising
     int n_gpus;
-    bool alone;           // each request after the one before
-    double quality_floor; // of the share below it
-    bool validate;        // adds up what is held after every request
+    const struct steps_gpu *gpu; // borrowed; NULL: one request at a time, nothing decodes
+    bool alone;                  // each request after the one before
+    double quality_floor;        // of the share below it
+    bool validate;               // adds up what is held after every request
     /* set */
     struct placement_input in; // the world's, with alpha and frequencies of its own
     struct simulation sim;

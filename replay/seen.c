@@ -90,6 +90,7 @@ int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct s
     o->quality_ci = half_width(x, n);
     qsort(x, (size_t)n, sizeof(*x), rising);
     o->quality_p5 = percentile(x, n, 0.05);
+    o->e2e_s = seen->e2e_s ? mean_of(seen->e2e_s + w->warm, n) : (double)NAN;
     count_hits(o, w, seen);
     free(x);
     return 0;

@@ -13,6 +13,7 @@ struct seen_at {
 
 struct seen {
     double *ttft_s;         // (n)
+    double *e2e_s;          // (n), or NULL: to the last token
     float *quality;         // (n)
     struct seen_at *at;     // (n)
     double found[TIER_MAX]; // sums of shares over the requests that count
@@ -22,6 +23,7 @@ struct seen_row {
     int n;                                    // requests that count
     double ttft_mean_s, ttft_s[3], ttft_ci_s; // percentiles 50, 95, 99; half of the 95 % interval
     double quality, quality_p5, below_floor, quality_ci;
+    double e2e_s;                      // mean; NAN: nothing decodes
     double hits[TIER_MAX], recomputed; // mean shares of what requests find, and do not
     double token_hits;                 // share of all tokens that were found
 };

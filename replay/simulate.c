@@ -22,7 +22,7 @@ struct event {
 
 struct waiting {
     int64_t since;
-    double gpu_s;
+    double gpu_s, kept;
     int reads; // that have not ended
 };
 
@@ -36,9 +36,10 @@ struct simulating {
     double *write_weight; // (T) bytes of reading that a byte written costs
     double **total;       // (T) of the tier's reading
     struct station gpu;
+    struct steps steps;
     struct waiting *waiting; // (n)
     int64_t now;
-    int arrived, in_system;
+    int arrived, in_system, decoding;
 };
 
 /* ---- the heap --------------------------------------------------------------- */
@@ -86,6 +87,10 @@ static struct event pop(struct simulating *m)
 
 static int compute(struct simulating *m, int i, struct err *err)
 {
+    const struct steps_job job = { .request = i, .prefill_s = m->waiting[i].gpu_s, .kv_bytes = m->waiting[i].kept };
+
+    if (m->s->gpu)
+        return steps_add(&m->steps, m->now, &job, err);
     double gpu_ns = round(m->waiting[i].gpu_s * ns_per_s);
     const struct event e = { (int64_t)station_serve(&m->gpu, (double)m->now, gpu_ns), FIRST_TOKEN, i, 0 };
 
@@ -100,6 +105,7 @@ static int arrive(struct simulating *m, int i, struct err *err)
 
     w->since = m->now;
     w->gpu_s = m->s->policy.arrive(m->s->policy.arg, i, &read);
+    w->kept = read.kept;
     m->in_system++;
     for (int t = 0; t < m->s->tiers->n; t++) {
         if (read.at[t] <= 0)
@@ -127,6 +133,17 @@ static int first_token(struct simulating *m, int i, struct err *err)
     return 0;
 }
 
+/* Of a step. */
+static int token(void *arg, int i, bool first, bool last, struct err *err)
+{
+    struct simulating *m = arg;
+
+    m->decoding += first - last;
+    if (last)
+        m->s->e2e_s[i] = (double)(m->now - m->waiting[i].since) / ns_per_s;
+    return first ? first_token(m, i, err) : 0;
+}
+
 static int read_ended(struct simulating *m, int tier, struct err *err)
 {
     int64_t i = reading_end(&m->tier[tier]);
@@ -143,7 +160,7 @@ static int64_t next_arrival(const struct simulating *m)
 {
     const struct simulation *s = m->s;
 
-    if (m->arrived == s->n || (s->alone && m->in_system > 0))
+    if (m->arrived == s->n || (s->alone && m->in_system + m->decoding > 0))
         return INT64_MAX;
     return s->alone ? m->now : s->at[m->arrived];
 }
@@ -173,11 +190,16 @@ static void go_to(struct simulating *m, int64_t at)
 static int next_event(struct simulating *m, struct err *err)
 {
     int64_t read_end, arrival = next_arrival(m), event = m->event.n ? m->event.at[0].at : INT64_MAX;
+    int64_t step = steps_next(&m->steps);
     int tier = next_tier(m, &read_end);
 
-    if (tier >= 0 && read_end <= event && read_end <= arrival) {
+    if (tier >= 0 && read_end <= step && read_end <= event && read_end <= arrival) {
         go_to(m, read_end);
         return read_ended(m, tier, err);
+    }
+    if (step != INT64_MAX && step <= event && step <= arrival) {
+        go_to(m, step);
+        return steps_end(&m->steps, token, m, err);
     }
     if (event <= arrival) {
         const struct event e = pop(m);
@@ -223,7 +245,7 @@ static int open_all(struct simulating *m, struct err *err)
     for (int t = 0; t < s->tiers->n; t++)
         if (open_tier(m, t, err))
             return err->code;
-    return station_open(&m->gpu, s->n_gpus, err);
+    return s->gpu ? steps_open(&m->steps, s->gpu, s->n_gpus, err) : station_open(&m->gpu, s->n_gpus, err);
 }
 
 int simulate(struct simulation *s, struct err *err)
@@ -232,8 +254,9 @@ int simulate(struct simulation *s, struct err *err)
     int code = open_all(&m, err);
 
     s->gpu_busy_s = s->in_system_s = 0;
-    while (!code && (m.arrived < s->n || m.in_system > 0))
+    while (!code && (m.arrived < s->n || m.in_system + m.decoding > 0))
         code = next_event(&m, err);
+    s->gpu_busy_s += m.steps.busy_s;
     s->end_s = (double)m.now / ns_per_s;
     for (int t = 0; t < s->tiers->n && m.tier && m.total; t++) {
         s->tier_busy_s[t] = (double)m.tier[t].busy_ns / ns_per_s;
@@ -241,6 +264,7 @@ int simulate(struct simulation *s, struct err *err)
         free(m.total[t]);
     }
     station_close(&m.gpu);
+    steps_close(&m.steps);
     free(m.tier);
     free(m.total);
     free(m.write_weight);

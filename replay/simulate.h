@@ -2,23 +2,28 @@
  *
  *     arrival -> reads from the tiers, all at the same time -> decompression and prefill on a GPU -> first token
  *
- * A read waits for its tier's latency, then shares the tier's bandwidth (replay/reading.h). A GPU computes for one
- * request at a time; the one that is ready first comes first. What is written to a tier shares its bandwidth with the
+ *
+ * With `gpu`, GPUs compute in steps for many requests at once, and decode (replay/steps.h). Without, one computes for one
+ * request at a time, the one that is ready first comes first, and what follows the first token takes no time.
+ *
+ * A read waits for its tier's latency, then shares the tier's bandwidth (replay/reading.h). What is written to a tier shares its bandwidth with the
  * reads, in the background. What is read and computed, and what is then stored, the policy says.
  *
- * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then first tokens, then
- * arrivals, each by the requests' numbers; so the results are the same everywhere.
+ * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then those of steps, then first tokens,
+ * then arrivals, each by the requests' numbers; so the results are the same everywhere.
  */
 #ifndef EVP_SIMULATE_H
 #define EVP_SIMULATE_H
 
 #include "base/err.h"
 #include "formats/tiers.h"
+#include "replay/steps.h"
 
 /* Per tier, for one request, and how many pieces it is in. */
 struct sim_bytes {
     double at[TIER_MAX];
     int n;
+    double kept; // of a request's context on the GPU; for steps
 };
 
 struct sim_policy {
@@ -36,7 +41,9 @@ struct simulation {
     int n_gpus;
     bool alone; // each request comes when the one before has its first token, and nothing is being written
     struct sim_policy policy;
-    double *ttft_s; // (n) set
+    const struct steps_gpu *gpu; // borrowed; NULL: one request at a time
+    double *ttft_s;              // (n) set
+    double *e2e_s;               // (n) set with `gpu`, else NULL: to the last token
     /* for the shares and for checking; set */
     double gpu_busy_s, tier_busy_s[TIER_MAX], end_s;
     double in_system_s; // integral of the requests in the system over time; by Little's law the sum of ttft_s

@@ -91,6 +91,7 @@ bool world_add(const struct replay_world *w, int request, int row, const struct 
     double tokens = w->block_tokens ? (double)t->n_tokens[row] : 1;
     int64_t there = 0;
 
+    found->kept = (isnan(t->keep_frac[cell]) ? 1 : t->keep_frac[cell]) * (double)t->kv_bytes[row];
     for (int k = 0; k < w->in->tiers.n; k++) {
         if (held->at[k] == 0)
             continue;
@@ -121,6 +122,7 @@ void world_finish(const struct replay_world *w, int request, struct finding *fou
         int row = w->path[w->first[request]];
         found->gpu_s += found->shares > 0 ? t->question_s[row] : ttft_recomputed(t->prefill_s[row], t->question_s[row]);
         found->quality += 1;
+        found->kept = found->shares > 0 ? found->kept : (double)t->kv_bytes[row];
         return;
     }
     double all = (double)w->tokens[request], of_prompt = 1 / fmax(all, found->shares); // the last block may be longer

@@ -38,6 +38,7 @@ struct finding {
     double shares;          // of all tiers together
     double gpu_s;           // before the first token
     double quality;         // of the answer
+    double kept;            // bytes of KV that a context has on the GPU; 0: of runs of blocks
 };
 
 /* Draws the questions; the caller has set the rest. */

@@ -12,7 +12,7 @@ enum { LONG = 400000, BATCHES = 20, SEED = 100 };
 static const double ns = 1e9;
 
 struct world {
-    double *gpu_s, *read, *write; // (n) by request; NULL: nothing
+    double *gpu_s, *read, *write, *kept; // (n) by request; NULL: nothing
     int finished;
 };
 
@@ -21,6 +21,7 @@ static double arrive(void *arg, int i, struct sim_bytes *read)
     struct world *w = arg;
 
     read->at[0] = w->read ? w->read[i] : 0;
+    read->kept = w->kept ? w->kept[i] : 0;
     return w->gpu_s ? w->gpu_s[i] : 0;
 }
 
@@ -197,4 +198,54 @@ Test(simulate, times_by_hand)
     cr_expect_float_eq(s.ttft_s[2], 0.5 + 1.5 + 0.5, 1e-8);
     free(s.ttft_s);
     free(two.load);
+}
+
+/* ---- steps ------------------------------------------------------------------ */
+
+/* Three requests on a GPU with 1 ms for a token, 1 ms to read the weights, 1 us to read the KV of a token, and 3 tokens of
+ * output. A step does at most 2.048 s of prefills. */
+static void run_steps(double memory_bytes, double *ttft_s, double *e2e_s)
+{
+    static const int64_t at[] = { 0, 1000, 60000000000 };
+    double gpu_s[] = { 3, 0.1, 0.0005 }, kept[] = { 400e6, 200e6, 5e9 };
+    struct world w = { .gpu_s = gpu_s, .kept = kept };
+    const struct tiers no_tiers = { 0 };
+    const struct steps_gpu gpu = { .token_s = 1e-3,
+                                   .weights_bytes = 1e9,
+                                   .kv_token_bytes = 1e6,
+                                   .memory_bytes = memory_bytes,
+                                   .bytes_per_s = 1e12,
+                                   .output_tokens = 3 };
+    struct simulation s = simulation_of(&w, &no_tiers, at, 3, 1);
+    struct err err;
+
+    free(s.ttft_s);
+    s.ttft_s = ttft_s;
+    s.e2e_s = e2e_s;
+    s.gpu = &gpu;
+    cr_assert_eq(simulate(&s, &err), 0);
+    cr_expect_eq(w.finished, 3);
+    cr_expect_float_eq(s.in_system_s, ttft_s[0] + ttft_s[1] + ttft_s[2], 1e-9);
+}
+
+Test(simulate, steps_share_a_gpu_between_prefills_and_tokens)
+{
+    double ttft_s[4], e2e_s[4];
+
+    /* The first one alone: 2.048 s. Then the rest of it, .952 s, and the second one. Then two steps of two tokens. */
+    run_steps(10e9, ttft_s, e2e_s);
+    cr_expect_float_eq(ttft_s[0], 3.1, 1e-9);
+    cr_expect_float_eq(ttft_s[1], 3.1 - 1e-6, 1e-9);
+    cr_expect_float_eq(e2e_s[0], 3.104, 1e-9);
+    cr_expect_float_eq(e2e_s[1], 3.104 - 1e-6, 1e-9);
+    /* The third one: a step is no shorter than reading the weights; then the KV of 5 GB and one or two tokens, too. */
+    cr_expect_float_eq(ttft_s[2], 1e-3, 1e-9);
+    cr_expect_float_eq(e2e_s[2], 1e-3 + 6.001e-3 + 6.002e-3, 1e-9);
+
+    /* Memory for 1.5 GB: the second one waits until the first is done, 3.004 s. The third runs alone. */
+    run_steps(1.5e9, ttft_s, e2e_s);
+    cr_expect_float_eq(ttft_s[0], 3, 1e-9);
+    cr_expect_float_eq(e2e_s[0], 3 + 2 * 1.4e-3 + 3e-6, 1e-9);
+    cr_expect_float_eq(ttft_s[1], 3 + 2 * 1.4e-3 + 3e-6 + 0.1 - 1e-6, 1e-9);
+    cr_expect_float_eq(ttft_s[2], 1e-3, 1e-9);
 }

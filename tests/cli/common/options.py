@@ -1,13 +1,15 @@
 """options.py BUILD - an option means the same in every tool: a letter belongs to one long name, a long name has one
-letter and one sentence, and no letter is in use that base/opt.h does not list. Five long names mean another thing in one tool each."""
+letter and one sentence, and no letter is in use that base/opt.h does not list. Some long names mean another thing in one tool."""
 import subprocess, sys
 from pathlib import Path
 
 LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "model", "n": "dry-run", "o": "output",
            "p": "payloads", "q": "quiet", "s": "seed", "t": "tiers", "v": "verbose"}
 # A service's model; a model of which only the shape counts; GPUs, of which 0 is as many as needed;
-# a flag where evp-plan takes a manifest; how many at once, where evp-tiers takes a list to measure.
-OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs")}
+# a flag where evp-plan takes a manifest; a file that is written where evp-import takes a flag;
+# how many at once, where evp-tiers takes a list to measure.
+OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-replay", "model"), ("evp-replay", "requests"),
+         ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs")}
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 

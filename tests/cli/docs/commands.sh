@@ -46,7 +46,7 @@ def adapt(text):
                         ("--shard I/N -o profile-I.h5", "--shard 1/1 -o profile-1.h5"), ("--audit 16", "--audit 8"), ("--concurrency 8 -o questions.jsonl", "--concurrency 8 -o asked.jsonl"), ("--ids ID", "--ids 0")):
         text = text.replace(word, local)
     text = re.sub(r"(evp-profile|evp-aim)\b", r"\1 --max-new-tokens 4", text)
-    text = re.sub(r"evp-gain\b", "evp-gain --model synthetic:llama-3.1-8b", text)
+    text = re.sub(r"(evp-gain|evp-replay --assume)\b", r"\1 --model synthetic:llama-3.1-8b", text).replace("--assume --model synthetic:llama-3.1-8b", "--model synthetic:llama-3.1-8b --assume")
     return re.sub(r"(evp-profile|evp-pack|evp-aim|evp-import --requests|evp-show contexts.jsonl)\b",
                   rf"\1 --model synthetic:tiny --chat-template {here}/chat", text)
 

@@ -32,7 +32,20 @@ refused replay --assume 3:1.5 --policy lru
 refused replay --assume 3:0.7,3:0.8 --policy lru
 refused replay --assume 3:0.7 --policy lru+4x
 refused replay --assume 3:0.7 --contexts zipf:1 --policy lru
-refused replay --assume 3:0.7 --policy lru "$DATA/table.h5"
+refused replay --assume 3:0.7 --policy lru "$DATA/table.h5" | sed "s|$DATA/||"
 refused evp-replay -q --assume 3:0.7 -m synthetic:llama-3.1-8b --tiers tiers.json --trace trace.jsonl --policy lru
 refused evp-replay -q --tiers tiers.json --trace trace.jsonl --policy lru
 refused evp-replay -q "$DATA/table.h5" --gpu H100 --tiers tiers.json --trace trace.jsonl --policy lru
+# In steps: one after the other, the first token is as before, and each further one reads weights and KV.
+replay --assume '' --policy prefill --rate 0 --batch --output-tokens 3 >b.tsv
+awk -F'\t' '
+	function near(a, b) { return (a - b) ^ 2 < 1e-16 }
+	NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+	NR == 2 {
+		weights = 2 * 32 * (4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336)
+		kv = 131072 * (3 * (2 * 1536 + 3) + 2 * 100 + 3) / 4 / 2 # mean of four requests, of two steps after 1 and 2 tokens
+		print "tokens", near($at["itl_s"], (weights + kv) / (.8 * 3.35e12)), near($at["e2e_s"], $at["ttft_mean_s"] + 2 * $at["itl_s"])
+	}' b.tsv
+echo '{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":8192,"intermediate_size":28672,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,"vocab_size":128256,"rms_norm_eps":1e-5,"rope_theta":500000,"max_position_embeddings":8192}' >config.json
+refused evp-replay -q -m config.json --gpu H100 --tiers tiers.json --trace trace.jsonl --assume '' --policy lru --batch
+refused evp-replay -q "$DATA/table.h5" --tiers tiers.json --trace trace.jsonl --policy lru --batch
