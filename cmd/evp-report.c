@@ -1,4 +1,4 @@
-/* evp-report - one page of HTML from a profile or table, a manifest, a frontier and a receipt.
+/* evp-report - one page of HTML from a profile or table, a manifest, a frontier, a receipt and a replay.
  *
  * Files may come in any order, one of each kind; their content tells the kind. They need not belong together: contexts
  * that the table does not have lack the details.
@@ -29,12 +29,12 @@ static const struct tool tool = {
     .summary = "one page about a profile and its plan",
     .operands = "FILE...",
     .min_operands = 1,
-    .max_operands = 4,
+    .max_operands = 5,
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "FILE is a profile or table, a manifest, the frontier.tsv of a sweep over alpha, or a receipt of evp-load; at "
-        "most one of each. The page goes to standard output without --output.\n"
+        "FILE is a profile or table, a manifest, the frontier.tsv of a sweep over alpha, a receipt of evp-load, or the "
+        "table of evp-replay; at most one of each. The page goes to standard output without --output.\n"
         "\n"
         "It begins with what the plan gains. Its figures are TTFT against quality, beside plans that need no planner; "
         "the times of the uses; quality against size; held-out against training quality.\n"
@@ -52,9 +52,10 @@ static const struct tool tool = {
 struct inputs {
     struct table table;
     struct manifest manifest;
-    struct frontier frontier;
+    struct tsv frontier;
     struct receipt receipt;
-    bool has_table, has_manifest, has_frontier, has_receipt;
+    struct tsv replay;
+    bool has_table, has_manifest, has_frontier, has_receipt, has_replay;
 };
 
 static int twice(const char *path, const char *kind, struct err *err)
@@ -89,7 +90,13 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
             return twice(path, "receipt", err);
         in->has_receipt = receipt_read(&in->receipt, path, err) == 0;
         return in->has_receipt ? 0 : err->code;
-    default: return err_set(err, ERR_FORMAT, "'%s' is not a profile, table, manifest, frontier or receipt", path);
+    case SHOW_REPLAY:
+        if (in->has_replay)
+            return twice(path, "replay", err);
+        in->has_replay = replay_table_read(&in->replay, path, err) == 0;
+        return in->has_replay ? 0 : err->code;
+    default:
+        return err_set(err, ERR_FORMAT, "'%s' is not a profile, table, manifest, frontier, receipt or replay", path);
     }
 }
 
@@ -111,7 +118,8 @@ static int run(char **path, int n, struct err *err)
     struct report r = { .table = in.has_table ? &in.table : NULL,
                         .manifest = in.has_manifest ? &in.manifest : NULL,
                         .frontier = in.has_frontier ? &in.frontier : NULL,
-                        .receipt = in.has_receipt ? &in.receipt : NULL };
+                        .receipt = in.has_receipt ? &in.receipt : NULL,
+                        .replay = in.has_replay ? &in.replay : NULL };
     if (!code)
         code = cfg.svg ? report_write_svg(&r, &html, err) : report_write(&r, &html, err);
     if (!code)
@@ -123,8 +131,9 @@ static int run(char **path, int n, struct err *err)
     buf_release(&html);
     table_release(&in.table);
     manifest_release(&in.manifest);
-    frontier_release(&in.frontier);
+    tsv_release(&in.frontier);
     receipt_release(&in.receipt);
+    tsv_release(&in.replay);
     return code;
 }
 

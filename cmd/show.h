@@ -25,6 +25,7 @@ enum show_kind {
     SHOW_EMBEDDER,
     SHOW_STORE,
     SHOW_FRONTIER,
+    SHOW_REPLAY,
     SHOW_ACCESS,
     SHOW_CELLS,
     SHOW_RUN,      // what --summary wrote
@@ -51,6 +52,7 @@ int show_model(struct sheet *s, const char *path, enum show_depth depth, struct 
 int show_embedder(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_replay(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_access(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_cells(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_run(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;

@@ -7,6 +7,7 @@
 #include "cmd/show.h"
 #include "engine/model/model.h"
 #include "formats/context.h"
+#include "formats/replay_table.h"
 #include "profiler/table/table.h"
 
 #include <dirent.h>
@@ -153,6 +154,8 @@ static int detect_file(const char *path, const struct buf *head, enum show_kind 
         *kind = SHOW_TABLE;
     else if (starts(head, "alpha\tquality\t", 14))
         *kind = SHOW_FRONTIER;
+    else if (replay_table_is(buf_str(head)))
+        *kind = SHOW_REPLAY;
     else if (head->n > 8 && head->at[8] == '{') {
         if (safetensors_open(&st, path, err))
             return err->code;

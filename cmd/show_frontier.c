@@ -1,24 +1,54 @@
-/* show_frontier.c - frontier.tsv: quality, TTFT and hits of each alpha of a sweep, a row each. */
+/* show_frontier.c - frontier.tsv: quality, TTFT and hits of each alpha of a sweep, a row each; replay.tsv: the same of each
+ * policy. */
 #include "cmd/show.h"
 #include "formats/frontier.h"
+#include "formats/replay_table.h"
 
-_Static_assert((int)FRONTIER_COLUMNS <= (int)SHEET_COLUMNS, "a sheet has room for every frontier");
+#include <string.h>
 
 int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
-    struct frontier f;
+    struct tsv f;
 
     (void)depth; /* all is read */
     if (frontier_read(&f, path, err))
         return err->code;
+    if (f.n_columns > SHEET_COLUMNS) {
+        tsv_release(&f);
+        return err_set(err, ERR_FORMAT, "'%s': more than %d columns", path, SHEET_COLUMNS);
+    }
     sheet_table(s, "alphas", (const char *const *)f.column, f.n_columns);
     for (int i = 0; i < f.n; i++)
         for (int k = 0; k < f.n_columns; k++)
             if (k == FRONTIER_TTFT)
-                sheet_seconds(s, NULL, frontier_cell(&f, i, k));
+                sheet_seconds(s, NULL, tsv_cell(&f, i, k));
             else
-                sheet_real(s, NULL, frontier_cell(&f, i, k), 3);
+                sheet_real(s, NULL, tsv_cell(&f, i, k), 3);
     sheet_table_end(s);
-    frontier_release(&f);
+    tsv_release(&f);
+    return 0;
+}
+
+int show_replay(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const columns[] = { "policy",     "rate",    "alpha",          "ttft_mean_s",
+                                           "ttft_p95_s", "quality", "hits_recompute", "gpu_busy" };
+    enum { N_COLUMNS = sizeof(columns) / sizeof(*columns) };
+    struct tsv t;
+
+    (void)depth; /* all is read */
+    if (replay_table_read(&t, path, err))
+        return err->code;
+    sheet_table(s, "policies", columns, N_COLUMNS);
+    for (int i = 0; i < t.n; i++) {
+        sheet_text(s, NULL, t.name[i]);
+        for (int k = 1; k < N_COLUMNS; k++)
+            if (strncmp(columns[k], "ttft", 4) == 0)
+                sheet_seconds(s, NULL, tsv_named(&t, i, columns[k]));
+            else
+                sheet_real(s, NULL, tsv_named(&t, i, columns[k]), 3);
+    }
+    sheet_table_end(s);
+    tsv_release(&t);
     return 0;
 }

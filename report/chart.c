@@ -67,14 +67,15 @@ static double tick_step(const struct axis *a)
     return power * (f < 1.5 ? 1 : f < 3.5 ? 2 : f < 7.5 ? 5 : 10);
 }
 
-/* Rounds the ends outwards. A quality ends at 1, a share begins at 0. */
+/* Rounds the ends outwards. A quality ends at 1, shares and numbers begin at 0. */
 static void axis_round(struct axis *a)
 {
     if (a->min > a->max)
         a->min = a->max = 0;
-    if (a->kind == AXIS_SHARE || a->kind == AXIS_PERCENT) {
+    if (a->kind == AXIS_SHARE || a->kind == AXIS_PERCENT || a->kind == AXIS_NUMBER) {
+        const double room = 1.05;
         a->min = 0;
-        a->max = a->kind == AXIS_SHARE ? fmax(1, a->max) : 100;
+        a->max = a->kind == AXIS_SHARE ? fmax(1, a->max) : a->kind == AXIS_PERCENT ? 100 : fmax(a->max, 1e-9) * room;
         return;
     }
     if (a->kind == AXIS_QUALITY) {

@@ -28,17 +28,9 @@ static bool is_held_out(const struct report *r)
         if (isnan(r->manifest->total[i].quality_test))
             return false;
     for (int i = 0; r->frontier && i < r->frontier->n; i++)
-        if (isnan(frontier_cell(r->frontier, i, FRONTIER_TEST)))
+        if (isnan(tsv_cell(r->frontier, i, FRONTIER_TEST)))
             return false;
     return true;
-}
-
-/* A number of a row; NaN where the frontier lacks the column. */
-static double named(const struct frontier *f, int row, const char *column)
-{
-    int i = frontier_column(f, column);
-
-    return i < 0 ? (double)NAN : frontier_cell(f, row, i);
 }
 
 struct gain {
@@ -58,14 +50,14 @@ static void see(struct gain *g, struct chart_point p)
 
 static void gather(struct gain *g, const struct report *r)
 {
-    const struct frontier *f = r->frontier;
+    const struct tsv *f = r->frontier;
 
     for (int i = 0; f && i < f->n && g->n_sweep < POINTS; i++) {
-        struct chart_point p = { frontier_cell(f, i, FRONTIER_TTFT),
-                                 frontier_cell(f, i, g->held_out ? FRONTIER_TEST : FRONTIER_QUALITY) };
+        struct chart_point p = { tsv_cell(f, i, FRONTIER_TTFT),
+                                 tsv_cell(f, i, g->held_out ? FRONTIER_TEST : FRONTIER_QUALITY) };
         if (isnan(p.x) || isnan(p.y))
             continue;
-        g->sweep_error[g->n_sweep] = named(f, i, g->held_out ? "quality_test_error" : "quality_error");
+        g->sweep_error[g->n_sweep] = tsv_named(f, i, g->held_out ? "quality_test_error" : "quality_error");
         g->row[g->n_sweep] = i;
         see(g, g->sweep[g->n_sweep++] = p);
     }
@@ -136,7 +128,7 @@ void gain_svg(struct buf *out, const struct report *r)
     chart_line(&g->chart, SWEEP, g->sweep, g->n_sweep);
     for (int i = 0; i < g->n_sweep; i++) {
         char name[64];
-        snprintf(name, sizeof(name), "alpha %g", frontier_cell(r->frontier, g->row[i], FRONTIER_ALPHA));
+        snprintf(name, sizeof(name), "alpha %g", tsv_cell(r->frontier, g->row[i], FRONTIER_ALPHA));
         put_error(g, g->sweep[i], g->sweep_error[i]);
         title(text, name, g->sweep[i]);
         chart_mark(&g->chart, SWEEP, g->sweep[i], text);
@@ -148,7 +140,7 @@ void gain_svg(struct buf *out, const struct report *r)
             hidden |= same_point(g->total[k], g->sweep[i]);
         for (int k = 0; k < i; k++)
             hidden |= same_point(g->sweep[k], g->sweep[i]);
-        snprintf(text, sizeof(text), "alpha %g", frontier_cell(r->frontier, g->row[i], FRONTIER_ALPHA));
+        snprintf(text, sizeof(text), "alpha %g", tsv_cell(r->frontier, g->row[i], FRONTIER_ALPHA));
         if (!hidden)
             chart_label(&g->chart, g->sweep[i], text);
     }
@@ -158,11 +150,11 @@ void gain_svg(struct buf *out, const struct report *r)
 
 void gain_table(struct buf *out, const struct report *r)
 {
-    const struct frontier *f = r->frontier;
+    const struct tsv *f = r->frontier;
     double slowest = 0;
 
     for (int i = 0; i < f->n; i++)
-        slowest = fmax(slowest, frontier_cell(f, i, FRONTIER_TTFT));
+        slowest = fmax(slowest, tsv_cell(f, i, FRONTIER_TTFT));
     struct html_unit unit = html_seconds_unit(slowest);
     buf_adds(out, "<h3>One plan for each alpha</h3>\n");
     html_table(out, "Other alphas");
@@ -173,14 +165,14 @@ void gain_table(struct buf *out, const struct report *r)
     html_column_n(out, "recomputed", "%");
     html_rows(out);
     for (int i = 0; i < f->n; i++) {
-        double alpha = frontier_cell(f, i, FRONTIER_ALPHA);
+        double alpha = tsv_cell(f, i, FRONTIER_ALPHA);
         char name[TEXT_SHORT];
         snprintf(name, sizeof(name), "%g", alpha);
         html_row(out, r->manifest && alpha == r->manifest->alpha ? ROW_CHOSEN : ROW_PLAIN, name, sizeof(name));
-        html_cell_unit(out, frontier_cell(f, i, FRONTIER_TTFT), &unit);
-        html_cell_error(out, frontier_cell(f, i, FRONTIER_QUALITY), named(f, i, "quality_error"));
-        html_cell_error(out, frontier_cell(f, i, FRONTIER_TEST), named(f, i, "quality_test_error"));
-        html_cell(out, 100 * named(f, i, "hits_recompute"), 1);
+        html_cell_unit(out, tsv_cell(f, i, FRONTIER_TTFT), &unit);
+        html_cell_error(out, tsv_cell(f, i, FRONTIER_QUALITY), tsv_named(f, i, "quality_error"));
+        html_cell_error(out, tsv_cell(f, i, FRONTIER_TEST), tsv_named(f, i, "quality_test_error"));
+        html_cell(out, 100 * tsv_named(f, i, "hits_recompute"), 1);
         html_row_end(out);
     }
     html_table_end(out);

@@ -170,10 +170,12 @@ void report_headline(struct buf *out, const struct report *r)
         put_table(out, r->table);
     else if (r->frontier)
         buf_printf(out, "<h1>A sweep over alpha</h1>\n<p class=\"lede\">%d plans", r->frontier->n);
+    else if (r->replay)
+        buf_printf(out, "<h1>A replay</h1>\n<p class=\"lede\">%d lines", r->replay->n);
     else
         buf_adds(out, "<h1>A load</h1>\n<p class=\"lede\">");
     if (r->receipt)
-        buf_printf(out, "%s%d of %d contexts loaded", r->manifest || r->table || r->frontier ? "; " : "",
+        buf_printf(out, "%s%d of %d contexts loaded", r->manifest || r->table || r->frontier || r->replay ? "; " : "",
                    r->receipt->in.n, r->receipt->ids.n);
     if (!isnan(day)) {
         buf_adds(out, "; ");

@@ -89,6 +89,8 @@ int report_write(const struct report *r, struct buf *html, struct err *err)
     int code = 0;
 
     put_plan(&body, r);
+    if (r->replay)
+        report_replayed(&body, r->replay);
     if (r->manifest)
         code = put_where(&body, r, err);
     if (r->table && !code)

@@ -1,4 +1,4 @@
-/* report.h - a profile or table, a manifest, a frontier and a receipt as one page of HTML for people.
+/* report.h - a profile or table, a manifest, a frontier, a receipt and a replay as one page of HTML for people.
  *
  * The page is self-contained: no script, no external style sheet or picture; plots are inline SVG, with colours for a
  * light and a dark screen. It is readable without colour: series differ in marks. It stays below REPORT_MAX_BYTES:
@@ -18,6 +18,7 @@
 #include "formats/frontier.h"
 #include "formats/manifest.h"
 #include "formats/receipt.h"
+#include "formats/replay_table.h"
 #include "profiler/table/table.h"
 
 enum { REPORT_MAX_BYTES = 1900000 };
@@ -26,8 +27,9 @@ struct report {
     /* each may be NULL, but not all; borrowed */
     const struct table *table; // read with TABLE_ALL
     const struct manifest *manifest;
-    const struct frontier *frontier;
+    const struct tsv *frontier;
     const struct receipt *receipt;
+    const struct tsv *replay; // of evp-replay
 };
 
 /* Adds the page to *html. */

@@ -50,7 +50,7 @@ extern const char *const report_style[]; // of the page, in parts; NULL after th
 extern const char chart_style[];
 
 enum { CHART_SERIES = 7, CHART_BOXES = 400 };
-enum axis_kind { AXIS_QUALITY, AXIS_SHARE, AXIS_PERCENT, AXIS_SECONDS }; // seconds are logarithmic
+enum axis_kind { AXIS_QUALITY, AXIS_SHARE, AXIS_NUMBER, AXIS_PERCENT, AXIS_SECONDS }; // seconds are logarithmic
 
 struct axis {
     enum axis_kind kind;
@@ -104,6 +104,10 @@ int figure_ttft(struct buf *out, const struct report *r, struct err *err) MUST_C
 bool gain_known(const struct report *r); // is there anything to draw?
 void gain_svg(struct buf *out, const struct report *r);
 void gain_table(struct buf *out, const struct report *r); // the alphas, one line each
+
+/* ---- replayed.c: policies beside each other ---- */
+
+void report_replayed(struct buf *out, const struct tsv *table);
 
 /* ---- headline.c: the answer in words, before everything else ---- */
 

@@ -1,24 +1,34 @@
-/* frontier.c - any bytes as a frontier: refused with a sentence, or as many numbers as columns times lines. */
+/* frontier.c - any bytes as a frontier, and as a table of evp-replay: refused with a sentence, or as many numbers as columns times lines. */
 #include "formats/frontier.h"
+#include "formats/replay_table.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+static void check(struct tsv *t, int n_columns)
 {
-    struct frontier f;
-    struct err err;
     volatile double sum = 0;
 
-    if (frontier_parse(&f, (const char *)data, n, &err))
-        return 0;
-    if (f.n_columns < FRONTIER_HITS || f.n_columns > FRONTIER_COLUMNS)
+    if (t->n_columns < n_columns || t->n_columns > TSV_COLUMNS)
         abort();
-    for (int i = 0; i < f.n; i++)
-        for (int k = 0; k < f.n_columns; k++)
-            sum += frontier_cell(&f, i, k) + (f.column[k][0] == '\0');
-    frontier_release(&f);
+    for (int i = 0; i < t->n; i++) {
+        sum += t->name && t->name[i][0] == '\0';
+        for (int k = 0; k < t->n_columns; k++)
+            sum += tsv_cell(t, i, k) + (t->column[k][0] == '\0');
+    }
+    tsv_release(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    struct tsv t;
+    struct err err;
+
+    if (frontier_parse(&t, (const char *)data, n, &err) == 0)
+        check(&t, FRONTIER_HITS);
+    if (replay_table_parse(&t, (const char *)data, n, &err) == 0)
+        check(&t, 5);
     return 0;
 }
