@@ -149,8 +149,15 @@ static int take_numbers(const char *name, const char *text, double *to, int *n, 
     return *n > 0 ? 0 : err_set(err, ERR_USAGE, "--%s '%s' is not a list of up to %d numbers", name, text, NUMBERS_MAX);
 }
 
+static bool same_file(const char *a, const char *b)
+{
+    return a && b && strcmp(a, b) == 0;
+}
+
 static int take_options(struct run *run, struct err *err)
 {
+    if (same_file(cfg.output, cfg.series) || same_file(cfg.output, cfg.requests) || same_file(cfg.series, cfg.requests))
+        return err_set(err, ERR_USAGE, "--output, --series and --requests must be different files");
     if (!cfg.tiers || !cfg.trace)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
     if (cfg.assume && cfg.contexts)
@@ -363,7 +370,7 @@ static double set_arrivals(struct run *run, double rate)
         trace_stretch(&run->trace, rate);
     for (int i = 0; i < t->n; i++)
         run->at[i] = t->request[i].at;
-    return isnan(rate) ? (t->n - 1) / span_s : rate;
+    return !isnan(rate) ? rate : span_s > 0 ? (t->n - 1) / span_s : (double)NAN;
 }
 
 static void summarise(const struct replay_line *line, const struct lane *l)
