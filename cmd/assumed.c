@@ -113,18 +113,19 @@ static int make_requests(struct assumed *a, const struct gain_log *log, const st
     const struct replay_request *q = log->requests.at;
     size_t n_path = 0, n = (size_t)log->requests.n;
 
-    a->at = malloc((n + 1) * sizeof(*a->at));
+    a->trace.request = malloc((n + 1) * sizeof(*a->trace.request));
     a->token = malloc((n + 1) * sizeof(*a->token));
     a->first = calloc(n + 1, sizeof(*a->first));
     for (size_t i = 0; i < n; i++)
         for (int32_t r = q[i].block < 0 ? -1 : runs->of[q[i].block]; r >= 0; r = runs->at[r].parent)
             n_path++;
     a->path = n_path < INT32_MAX ? malloc((n_path + 1) * sizeof(*a->path)) : NULL;
-    if (!a->at || !a->token || !a->first || !a->path)
+    if (!a->trace.request || !a->token || !a->first || !a->path)
         return err_nomem(err);
-    a->n = (int)n;
-    for (int i = 0; i < a->n; i++) {
-        a->at[i] = a->timed ? llround((q[i].at - q[0].at) * 1e9) : 0;
+    a->trace.n = (int)n;
+    for (int i = 0; i < a->trace.n; i++) {
+        int64_t at_ns = a->trace.timed ? llround((q[i].at - q[0].at) * 1e9) : 0;
+        a->trace.request[i] = (struct trace_request){ at_ns, -1, i };
         a->token[i] = tokens_of(a, log, &q[i]);
         a->first[i + 1] = a->first[i];
         int32_t last = q[i].block < 0 ? -1 : runs->of[q[i].block];
@@ -145,11 +146,11 @@ int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_mode
     };
     struct runs runs;
 
-    *a = (struct assumed){ .timed = log->n_timeless < log->requests.n };
+    *a = (struct assumed){ .trace.timed = log->n_timeless < log->requests.n };
     a->block_tokens = log->traces ? REQUEST_BLOCK : (int64_t)fmax(round((double)PREFIX_CHUNK * m->unit_tokens), 1);
-    if (a->timed)
+    if (a->trace.timed)
         replay_sort(&r);
-    if (a->timed && !(r.request[r.n_requests - 1].at - r.request[0].at <= 1e9))
+    if (a->trace.timed && !(r.request[r.n_requests - 1].at - r.request[0].at <= 1e9))
         return err_set(err, ERR_FORMAT, "from the first request to the last it is more than thirty years");
     if (replay_runs(&r, &runs, err))
         return err->code;
@@ -163,7 +164,7 @@ int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_mode
 void assumed_release(struct assumed *a)
 {
     table_release(&a->table);
-    free(a->at);
+    trace_release(&a->trace);
     free(a->token);
     free(a->path);
     free(a->first);

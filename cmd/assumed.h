@@ -7,6 +7,7 @@
 
 #include "cmd/gain_model.h"
 #include "profiler/table/table.h"
+#include "replay/trace.h"
 
 enum { ASSUMED_CONFIGS = 32 };
 
@@ -20,13 +21,11 @@ int assumed_parse(struct assumed_configs *c, const char *text, struct err *err) 
 
 struct assumed {
     struct table table;
-    int n;          // requests, in the order of their arrivals
-    int64_t *at;    // (n) ns after the first
-    int64_t *token; // (n) of the prompts
+    struct trace trace; // names no contexts
+    int64_t *token;     // (n) of the prompts
     int32_t *path;  // the rows of request i: path[first[i]] to before path[first[i + 1]]
     int32_t *first; // (n + 1)
     int64_t block_tokens;
-    bool timed;
 };
 
 /* Takes the log's requests, which it sorts. */

@@ -7,8 +7,8 @@
 #include "base/opt.h"
 #include "base/parallel.h"
 #include "base/parse.h"
-#include "cmd/assumed.h"
 #include "base/unconst.h"
+#include "cmd/assumed.h"
 #include "cmd/replay_out.h"
 #include "cmd/summary.h"
 
@@ -74,8 +74,8 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "Every request asks one of its context's test questions. What the policy holds of the context is read from its "
-        "tier, whose bandwidth all reads share; the rest is computed by a GPU, one request after the other, or with --batch "
-        "in steps for many at once.\n"
+        "tier, whose bandwidth all reads share; the rest is computed by a GPU, one request after the other, or with "
+        "--batch in steps for many at once.\n"
         "\n"
         "The table has a line for each policy, rate and alpha: TTFT, quality, hits, use of GPU and tiers "
         "(docs/formats/replay.md).\n"
@@ -87,11 +87,12 @@ static const struct tool tool = {
         "is held of its beginning (docs/replay.md).\n"
         "\n"
         "Policies: prefill stores nothing. fifo, lru, lfu, gdsf, s3fifo, sieve are caches; lru+kivi:bits=4 compresses "
-        "everything. priority:FILE evicts the lowest count of an access log. belady knows the future. evicpress and adaptcache are the papers' Algorithm 1 at every miss.\n"
+        "everything. priority:FILE evicts the lowest count of an access log. belady knows the future. evicpress and "
+        "adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
         "night is the plan that evp-plan makes from the requests that do not count, static-clairvoyant the one from "
-        "those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less after "
-        "500 others.",
+        "those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less "
+        "after 500 others.",
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"
                 "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"
@@ -120,9 +121,8 @@ struct run {
 /* Cuts lists at the commas that are followed by a policy; others belong to a config. */
 static int take_policies(struct run *run, struct err *err)
 {
-    for (int i = 0; i < cfg.policy.n; i++) {
+    for (int i = 0; i < cfg.policy.n; i++)
         buf_add(&run->names, cfg.policy.at[i], strlen(cfg.policy.at[i]) + 1);
-    }
     if (buf_failed(&run->names))
         return err_nomem(err);
     for (char *at = run->names.at, *end = at + run->names.n; at < end; at += strlen(at) + 1) {
@@ -180,8 +180,7 @@ static int read_table(struct run *run, const char *path, struct err *err)
 
     if (table_read(&t, path, TABLE_ALL, err))
         return err->code;
-    run->in = (struct placement_input){ .alpha = run->alpha[0],
-                                        .min_quality = cfg.min_quality,
+    run->in = (struct placement_input){ .min_quality = cfg.min_quality,
                                         .max_move = INT64_MAX,
                                         .kind = cfg.raw ? QUALITY_RAW : QUALITY_PREDICTED };
     return placement_input_take(&run->in, &t, &files, err);
@@ -294,35 +293,24 @@ static int read_gpu(struct run *run, struct err *err)
 
 /* ---- without a table --------------------------------------------------------- */
 
-/* The requests' times, as if they were of a trace. */
-static int take_times(struct run *run, struct err *err)
-{
-    const struct assumed *a = &run->assumed;
-
-    run->trace = (struct trace){ .request = malloc((size_t)a->n * sizeof(*run->trace.request)), .timed = a->timed };
-    if (!run->trace.request)
-        return err_nomem(err);
-    for (int i = 0; i < a->n; i++)
-        run->trace.request[i] = (struct trace_request){ a->at[i], -1, i };
-    run->trace.n = a->n;
-    return 0;
-}
-
 static int take_assumed(struct run *run, const struct gain_model *m, struct err *err)
 {
     const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers, .want = TABLE_PLAN };
-    const struct assumed *a = &run->assumed;
+    struct assumed *a = &run->assumed;
 
     run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX, .kind = QUALITY_RAW };
-    if (placement_input_take(&run->in, &run->assumed.table, &files, err) || take_times(run, err))
+    if (placement_input_take(&run->in, &a->table, &files, err))
         return err->code;
     set_gpu(run, m);
+    run->trace = a->trace;
+    a->trace = (struct trace){ 0 };
     run->world = (struct replay_world){ .path = a->path,
                                         .first = a->first,
                                         .block_tokens = a->block_tokens,
                                         .tokens = a->token,
                                         .token_s = m->token_s,
-                                        .pair_s = m->pair_s };
+                                        .pair_s = m->pair_s,
+                                        .kv_token_bytes = m->kv_token };
     log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
              model_config(m->model)->name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
     return check_gpu(run, err) ? err->code : open_world(run, err);

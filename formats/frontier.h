@@ -10,7 +10,8 @@ enum {
     FRONTIER_TEST,
     FRONTIER_TTFT,
     FRONTIER_HITS
-}; // columns; from HITS a tier each
+};                              // columns; from HITS a tier each
+enum { FRONTIER_COLUMNS = 72 }; // 64 tiers have 72
 
 /* As tsv_read() and tsv_parse(). ERR_FORMAT: other columns, too. */
 int frontier_read(struct tsv *f, const char *path, struct err *err) MUST_CHECK;

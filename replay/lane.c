@@ -35,7 +35,7 @@ static double arrive(void *arg, int i, struct sim_bytes *read)
     world_finish(l->world, i, &f);
     note(l, i, &f, config);
     memcpy(read->at, f.read, sizeof(read->at));
-    read->kept = l->gpu && l->world->block_tokens ? (double)l->world->tokens[i] * l->gpu->kv_token_bytes : f.kept;
+    read->kept = f.kept;
     return f.gpu_s;
 }
 
@@ -106,7 +106,7 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
                                   .e2e_s = l->seen.e2e_s };
     l->over = -(double)INFINITY;
     int code = simulate(&l->sim, err);
-    l->little = little_error(l);
+    l->little = l->validate ? little_error(l) : 0;
     policy_close(&l->policy);
     return code ? code : seen_row_of(&l->outcome, l->world, &l->seen, l->quality_floor, err);
 }

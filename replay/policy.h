@@ -16,7 +16,6 @@ struct policy;
 struct policy_kind {
     const char *name;
     const char *options; // how the text after the name is written, "[:raw|predicted]"; "": none
-    const char *about;
     int (*open)(struct policy *p, const char *options, struct err *err);
     struct held (*find)(const struct policy *p, int row);
     int (*finish)(struct policy *p, int request, struct sim_bytes *written, struct err *err); // NULL: stores nothing

@@ -222,21 +222,11 @@ static void close_cache(struct policy *p)
     free(s);
 }
 
-#define CACHE(name, about)                                                                                             \
+#define CACHE(name)                                                                                                    \
     {                                                                                                                  \
-        name, "[+CONFIG]", about, open_cache, find, finish, close_cache                                                \
+        name, "[+CONFIG]", open_cache, find, finish, close_cache                                                       \
     }
-const struct policy_kind policy_lru = CACHE("lru", "the context that was used longest ago leaves"),
-                         policy_lfu = CACHE("lfu", "the one that was used least often"),
-                         policy_gdsf = CACHE("gdsf", "the one with the fewest uses per byte, aged"),
-                         policy_s3fifo = CACHE("s3fifo", "S3-FIFO: what is used once leaves soon"),
-                         policy_sieve = CACHE("sieve", "SIEVE: a hand passes those that were used"),
-                         policy_fifo = CACHE("fifo", "the oldest leaves"),
-                         policy_priority = { "priority",
-                                             ":FILE[+CONFIG]",
-                                             "the one with the lowest priority",
-                                             open_cache,
-                                             find,
-                                             finish,
-                                             close_cache },
-                         policy_belady = CACHE("belady", "the one whose next use is farthest, as no one can know");
+const struct policy_kind policy_lru = CACHE("lru"), policy_lfu = CACHE("lfu"), policy_gdsf = CACHE("gdsf"),
+                         policy_s3fifo = CACHE("s3fifo"), policy_sieve = CACHE("sieve"), policy_fifo = CACHE("fifo"),
+                         policy_belady = CACHE("belady"),
+                         policy_priority = { "priority", ":FILE[+CONFIG]", open_cache, find, finish, close_cache };

@@ -37,7 +37,7 @@ static int open_prefill(struct policy *p, const char *options, struct err *err)
     return place(p, err);
 }
 
-const struct policy_kind policy_prefill = { "prefill", "", "nothing is stored", open_prefill, find, NULL, close_fixed };
+const struct policy_kind policy_prefill = { "prefill", "", open_prefill, find, NULL, close_fixed };
 
 /* ---- plans ------------------------------------------------------------------ */
 
@@ -85,10 +85,7 @@ static int open_night(struct policy *p, const char *options, struct err *err)
     return plan_for(p, 0, p->world->warm, err);
 }
 
-const struct policy_kind policy_night = {
-    "night", "",         "evp-plan's placement for the requests before those that are counted", open_night, find,
-    NULL,    close_fixed
-};
+const struct policy_kind policy_night = { "night", "", open_night, find, NULL, close_fixed };
 
 static int open_clairvoyant(struct policy *p, const char *options, struct err *err)
 {
@@ -96,11 +93,7 @@ static int open_clairvoyant(struct policy *p, const char *options, struct err *e
     return plan_for(p, p->world->warm, p->world->n, err);
 }
 
-const struct policy_kind policy_clairvoyant = {
-    "static-clairvoyant", "",   "evp-plan's placement for the counted requests themselves: no fixed plan is better",
-    open_clairvoyant,     find, NULL,
-    close_fixed
-};
+const struct policy_kind policy_clairvoyant = { "static-clairvoyant", "", open_clairvoyant, find, NULL, close_fixed };
 
 /* ---- a manifest ------------------------------------------------------------- */
 
@@ -143,5 +136,4 @@ static int open_manifest(struct policy *p, const char *options, struct err *err)
     return code;
 }
 
-const struct policy_kind policy_manifest = { "manifest", "=FILE",    "a manifest's placements", open_manifest, find,
-                                             NULL,       close_fixed };
+const struct policy_kind policy_manifest = { "manifest", "=FILE", open_manifest, find, NULL, close_fixed };

@@ -103,9 +103,5 @@ static void close_greedy(struct policy *p)
     free(s);
 }
 
-const struct policy_kind policy_evicpress = { "evicpress",    "",   "Algorithm 1 of EvicPress at every miss",
-                                              open_evicpress, find, finish,
-                                              close_greedy };
-const struct policy_kind policy_adaptcache = { "adaptcache",    "",   "the same by AdaptCache's cost, per freed byte",
-                                               open_adaptcache, find, finish,
-                                               close_greedy };
+const struct policy_kind policy_evicpress = { "evicpress", "", open_evicpress, find, finish, close_greedy };
+const struct policy_kind policy_adaptcache = { "adaptcache", "", open_adaptcache, find, finish, close_greedy };

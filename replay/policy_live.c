@@ -157,5 +157,4 @@ static void close_live(struct policy *p)
     free(s);
 }
 
-const struct policy_kind policy_live = { "live", "[:TAU]",  "a plan that follows the requests", open_live, find,
-                                         finish, close_live };
+const struct policy_kind policy_live = { "live", "[:TAU]", open_live, find, finish, close_live };

@@ -8,22 +8,14 @@
 #ifndef EVP_READING_H
 #define EVP_READING_H
 
-#include "base/err.h"
+#include "planner/heap.h"
 
 #include <stdint.h>
-
-struct reading_job {
-    double end; // of the virtual work
-    int64_t number;
-};
 
 struct reading {
     const double *total; // (n_total) bytes per second of 1, 2, ... reads together; constant after the last; borrowed
     int n_total;
-    struct {
-        struct reading_job *at;
-        int n, cap;
-    } job;               // a heap, the one that ends next first; ties by number
+    struct heap job;     // the ends in virtual work, of numbers
     double work;         // virtual, in bytes
     int64_t now;         // ns: when `work` was right
     double in_flight_ns; // integral of the reads in flight over time
@@ -34,10 +26,10 @@ struct reading {
 int64_t reading_next(const struct reading *r);
 
 /* A read of some bytes, 0 or more, begins at `now`, not before any earlier call's. */
-int reading_begin(struct reading *r, int64_t now, double bytes, int64_t number, struct err *err) MUST_CHECK;
+int reading_begin(struct reading *r, int64_t now, double bytes, int32_t number, struct err *err) MUST_CHECK;
 
 /* Ends the read that ends at reading_next() and returns its number. */
-int64_t reading_end(struct reading *r);
+int32_t reading_end(struct reading *r);
 
 void reading_release(struct reading *r); // zeroed is fine
 

@@ -146,11 +146,11 @@ static int token(void *arg, int i, bool first, bool last, struct err *err)
 
 static int read_ended(struct simulating *m, int tier, struct err *err)
 {
-    int64_t i = reading_end(&m->tier[tier]);
+    int32_t i = reading_end(&m->tier[tier]);
 
     if (i == WRITE || --m->waiting[i].reads > 0)
         return 0;
-    return compute(m, (int)i, err);
+    return compute(m, i, err);
 }
 
 /* ---- one after another ------------------------------------------------------ */

@@ -131,6 +131,7 @@ void world_finish(const struct replay_world *w, int request, struct finding *fou
         found->share[k] *= of_prompt;
     found->shares *= of_prompt;
     found->quality = 1 + found->quality * of_prompt;
+    found->kept = all * w->kv_token_bytes;
 }
 
 double world_tokens(const struct replay_world *w, int request)

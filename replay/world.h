@@ -23,6 +23,7 @@ struct replay_world {
     int64_t block_tokens;
     const int64_t *tokens;  // (n) borrowed: of the whole prompts
     double token_s, pair_s; // to compute a token after n others: token_s + n * pair_s
+    double kv_token_bytes;  // on the GPU
 };
 
 /* What is held of a row: bytes of the config in each tier, the beginning in the fastest. */
@@ -38,7 +39,7 @@ struct finding {
     double shares;          // of all tiers together
     double gpu_s;           // before the first token
     double quality;         // of the answer
-    double kept;            // bytes of KV that a context has on the GPU; 0: of runs of blocks
+    double kept;            // bytes of KV on the GPU
 };
 
 /* Draws the questions; the caller has set the rest. */

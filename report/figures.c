@@ -15,7 +15,7 @@
 
 enum { MAX_DATASETS = 6, TTFT_POINTS = 200, MAX_LABEL = 24 };
 
-static void figure_begin(struct buf *out, const char *caption, const char *dataset)
+void figure_begin(struct buf *out, const char *caption, const char *dataset)
 {
     buf_adds(out, "<figure>\n<figcaption>");
     html_text(out, caption);

@@ -50,11 +50,6 @@ static void put_key(struct buf *out, const struct shown *s)
     buf_adds(out, "</ul>\n");
 }
 
-static void begin_figure(struct buf *out, const char *name)
-{
-    buf_printf(out, "<figure>\n<figcaption>%s</figcaption>\n", name);
-}
-
 /* ---- against quality --------------------------------------------------------- */
 
 /* The lowest rate at which requests may wait; 0: there is none. */
@@ -147,7 +142,7 @@ static void figure_rates(struct buf *out, const struct shown *s, const char *nam
     }
     if (most < 2)
         return;
-    begin_figure(out, name);
+    figure_begin(out, name, NULL);
     chart_begin(&c, name);
     for (int k = 0; k < s->n; k++) {
         int n = points_over_rates(s, k, column, at);
@@ -213,7 +208,7 @@ void report_replayed(struct buf *out, const struct tsv *t)
     double rate = first_rate(t);
 
     buf_adds(out, "<section>\n<h2 id=\"replay\">What users would have seen</h2>\n<div class=\"figures\">\n");
-    begin_figure(out, "Time to first token against quality, replayed");
+    figure_begin(out, "Time to first token against quality, replayed", NULL);
     draw_quality(out, &s, rate);
     put_key(out, &s);
     if (rate > 0)

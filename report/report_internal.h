@@ -93,6 +93,8 @@ void chart_key_line(struct buf *out, int series);
 
 /* ---- figures.c ---- */
 
+void figure_begin(struct buf *out, const char *caption, const char *dataset); // NULL: of all
+
 /* Each adds a figure, or nothing when its file lacks the data. The first three are of a table with qualities. */
 int figure_quality(struct buf *out, const struct report *r, struct err *err) MUST_CHECK;
 int figure_datasets(struct buf *out, const struct report *r, struct err *err) MUST_CHECK; // a figure for each

@@ -61,11 +61,11 @@ static void check_assumed(struct gain_log *g)
     struct err err;
 
     if (assumed_make(&a, g, &m, &c, &err) == 0)
-        for (int i = 0; i < a.n; i++)
+        for (int i = 0; i < a.trace.n; i++)
             for (int k = a.first[i]; k < a.first[i + 1]; k++)
                 if (a.path[k] < 0 || a.path[k] >= a.table.n_contexts ||
                     (k > a.first[i] && a.path[k - 1] >= a.path[k]) || a.table.n_tokens[a.path[k]] < a.block_tokens ||
-                    a.token[i] < 1 || a.at[i] < 0)
+                    a.token[i] < 1 || a.trace.request[i].at < 0)
                     abort();
     assumed_release(&a);
 }
