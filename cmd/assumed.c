@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "replay/runs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -101,7 +102,7 @@ static int make_rows(struct assumed *a, const struct runs *runs, const struct ga
 
 /* ---- requests ---------------------------------------------------------------- */
 
-static int64_t tokens_of(const struct assumed *a, const struct gain_log *log, const struct replay_request *q)
+static int64_t tokens_of(const struct assumed *a, const struct gain_log *log, const struct gain_request *q)
 {
     double n = (double)q->units * (double)a->block_tokens / (double)(log->traces ? REQUEST_BLOCK : PREFIX_CHUNK);
 
@@ -110,7 +111,7 @@ static int64_t tokens_of(const struct assumed *a, const struct gain_log *log, co
 
 static int make_requests(struct assumed *a, const struct gain_log *log, const struct runs *runs, struct err *err)
 {
-    const struct replay_request *q = log->requests.at;
+    const struct gain_request *q = log->requests.at;
     size_t n_path = 0, n = (size_t)log->requests.n;
 
     a->trace.request = malloc((n + 1) * sizeof(*a->trace.request));
@@ -138,27 +139,69 @@ static int make_requests(struct assumed *a, const struct gain_log *log, const st
     return 0;
 }
 
+static int by_arrival(const void *a, const void *b)
+{
+    const struct gain_request *x = a, *y = b;
+
+    if (x->at != y->at)
+        return x->at < y->at ? -1 : 1;
+    return x->number < y->number ? -1 : 1;
+}
+
+static int sort_requests(const struct assumed *a, struct gain_log *log, struct err *err)
+{
+    struct gain_request *q = log->requests.at;
+    int n = log->requests.n;
+
+    if (!a->trace.timed)
+        return 0;
+    qsort(q, (size_t)n, sizeof(*q), by_arrival);
+    if (!(q[n - 1].at - q[0].at <= 1e9))
+        return err_set(err, ERR_FORMAT, "from the first request to the last it is more than thirty years");
+    return 0;
+}
+
+static int find_runs(const struct gain_log *log, struct runs *runs, struct err *err)
+{
+    uint8_t *ends = calloc((size_t)log->n_blocks + 1, 1);
+
+    if (!ends)
+        return err_nomem(err);
+    for (int i = 0; i < log->requests.n; i++)
+        if (log->requests.at[i].block >= 0)
+            ends[log->requests.at[i].block] = 1;
+    int code = runs_make(runs, log->parent, ends, log->n_blocks, err);
+    free(ends);
+    return code;
+}
+
 int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_model *m, const struct assumed_configs *c,
                  struct err *err)
 {
-    struct replay r = {
-        .request = log->requests.at, .n_requests = log->requests.n, .parent = log->parent, .n_blocks = log->n_blocks
-    };
     struct runs runs;
 
     *a = (struct assumed){ .trace.timed = log->n_timeless < log->requests.n };
     a->block_tokens = log->traces ? REQUEST_BLOCK : (int64_t)fmax(round((double)PREFIX_CHUNK * m->unit_tokens), 1);
-    if (a->trace.timed)
-        replay_sort(&r);
-    if (a->trace.timed && !(r.request[r.n_requests - 1].at - r.request[0].at <= 1e9))
-        return err_set(err, ERR_FORMAT, "from the first request to the last it is more than thirty years");
-    if (replay_runs(&r, &runs, err))
+    if (sort_requests(a, log, err) || find_runs(log, &runs, err))
         return err->code;
     int code = make_rows(a, &runs, m, c, err);
     if (!code)
         code = make_requests(a, log, &runs, err);
     runs_release(&runs);
     return code;
+}
+
+struct replay_world assumed_world(const struct assumed *a, const struct gain_model *m, const struct placement_input *in)
+{
+    return (struct replay_world){ .in = in,
+                                  .path = a->path,
+                                  .first = a->first,
+                                  .n = a->trace.n,
+                                  .block_tokens = a->block_tokens,
+                                  .tokens = a->token,
+                                  .token_s = m->token_s,
+                                  .pair_s = m->pair_s,
+                                  .kv_token_bytes = m->kv_token };
 }
 
 void assumed_release(struct assumed *a)

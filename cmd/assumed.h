@@ -8,6 +8,7 @@
 #include "cmd/gain_model.h"
 #include "profiler/table/table.h"
 #include "replay/trace.h"
+#include "replay/world.h"
 
 enum { ASSUMED_CONFIGS = 32 };
 
@@ -23,14 +24,18 @@ struct assumed {
     struct table table;
     struct trace trace; // names no contexts
     int64_t *token;     // (n) of the prompts
-    int32_t *path;  // the rows of request i: path[first[i]] to before path[first[i + 1]]
-    int32_t *first; // (n + 1)
+    int32_t *path;      // the rows of request i: path[first[i]] to before path[first[i + 1]]
+    int32_t *first;     // (n + 1)
     int64_t block_tokens;
 };
 
 /* Takes the log's requests, which it sorts. */
 int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_model *m, const struct assumed_configs *c,
                  struct err *err) MUST_CHECK;
+
+/* The requests in a world of the table, which placement_input_take() has taken. */
+struct replay_world assumed_world(const struct assumed *a, const struct gain_model *m,
+                                  const struct placement_input *in);
 void assumed_release(struct assumed *a); // zeroed is fine
 
 #endif

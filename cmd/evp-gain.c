@@ -3,11 +3,13 @@
  */
 #include "base/log.h"
 #include "base/opt.h"
-#include "cmd/gain_model.h"
+#include "base/parallel.h"
+#include "cmd/assumed.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/show_sheet.h"
 #include "cmd/summary.h"
+#include "replay/lane.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -75,79 +77,158 @@ static const double ssd_bytes_per_s = 0.8 * 6.5e9; // data sheet of the Samsung 
 
 /* By row of the table; INFINITY: a cache without bounds, 0: none. */
 static const double factors[] = { 0, 1, 2, 3, 10, INFINITY };
-enum { N_POLICIES = sizeof(factors) / sizeof(*factors) };
+static const char *const policies[] = { "prefill", "lru", "lru+2x", "lru+3x", "lru+10x", "lru" };
+enum { N_LANES = sizeof(factors) / sizeof(*factors), DRAM = 0, SSD = 1 };
 
 struct gain {
     struct requests rq;
     struct gain_log log;
     struct gain_model model;
     double ssd_read; // bytes per second
-    struct replay replay;
-    struct replay_policy policy[N_POLICIES];
-    struct replay_outcome out[N_POLICIES];
+    double again;    // of all tokens
+    int n_gpus;
+    struct assumed assumed;
+    struct placement_input in, unbounded; // the same, with all the memory in the world: it borrows
+    struct replay_world world, unbounded_world;
+    int64_t *at; // (n) ns: arrivals
+    struct lane lane[N_LANES];
+    struct err err[N_LANES];
 };
 
 /* ---- the replay ----------------------------------------------------------- */
 
-static int64_t blocks_in(double bytes, double block_bytes)
+/* Of the log; NAN: its requests have no times. */
+static double span_of(const struct gain *g)
 {
-    return (int64_t)fmin(floor(bytes / block_bytes), (double)(INT64_MAX / 4));
-}
+    const struct trace *t = &g->assumed.trace;
 
-static void set_policies(struct gain *g)
-{
-    double block_bytes = (double)g->replay.block_units * g->model.unit_tokens * g->model.kv_token;
-
-    for (int i = 0; i < N_POLICIES; i++) {
-        double f = isfinite(factors[i]) ? factors[i] : 1;
-        g->policy[i] = (struct replay_policy){ blocks_in((double)cfg.dram * f, block_bytes),
-                                               blocks_in((double)cfg.ssd * f, block_bytes), f > 0 ? f : 1 };
-    }
-    g->policy[N_POLICIES - 1].dram = INT64_MAX / 4;
+    return t->timed ? (double)t->request[t->n - 1].at / 1e9 : (double)NAN;
 }
 
 /* The fewest GPUs that are not too busy without a cache. */
-static int enough_gpus(const struct replay *r)
+static int enough_gpus(const struct gain *g)
 {
-    double seconds = 0, span = r->request[r->n_requests - 1].at - r->request[0].at;
+    double seconds = 0, span = span_of(g);
 
-    for (int i = 0; i < r->n_requests; i++)
-        seconds += replay_prefill_s(r, r->request[i].units, 0);
-    return r->timed && span > 0 ? (int)fmin(fmax(ceil(seconds / span / busy_aim), 1), 1e6) : 1;
+    for (int i = 0; i < g->assumed.trace.n; i++) {
+        double n = (double)g->assumed.token[i];
+        seconds += n * (g->model.token_s + g->model.pair_s * n / 2);
+    }
+    return span > 0 ? (int)fmin(fmax(ceil(seconds / span / busy_aim), 1), 1e6) : 1;
+}
+
+/* The share of all tokens in rows that a request before had, too. */
+static int find_again(struct gain *g, struct err *err)
+{
+    const struct assumed *a = &g->assumed;
+    uint8_t *known = calloc((size_t)a->table.n_contexts + 1, 1);
+    double again = 0, all = 0;
+
+    if (!known)
+        return err_nomem(err);
+    for (int i = 0; i < a->trace.n; i++) {
+        double tokens = 0;
+        for (int32_t k = a->first[i]; k < a->first[i + 1]; k++) {
+            tokens += known[a->path[k]] ? (double)a->table.n_tokens[a->path[k]] : 0;
+            known[a->path[k]] = 1;
+        }
+        again += fmin(tokens, (double)a->token[i]); // its last block may be longer
+        all += (double)a->token[i];
+    }
+    free(known);
+    g->again = again / all;
+    return 0;
+}
+
+/* DRAM, from which every GPU has a link of its own, and an SSD. Writing takes no time. */
+static int make_tiers(struct gain *g, struct err *err)
+{
+    double link = serving_to_device(g->model.gpu);
+    int links = g->n_gpus < TIER_READS_MAX ? g->n_gpus : TIER_READS_MAX;
+    const struct tier_load all = { .reads = links, .bytes_per_s = links * link };
+    struct tier *tier = calloc(2, sizeof(*tier));
+
+    if (!tier)
+        return err_nomem(err);
+    g->in.tiers = (struct tiers){ tier, 2 };
+    tier[DRAM] =
+        (struct tier){ .name = "dram", .kind = TIER_DRAM, .capacity = (int64_t)cfg.dram, .read_bytes_per_s = link };
+    tier[SSD] = (struct tier){
+        .name = "ssd", .kind = TIER_FILE, .capacity = (int64_t)cfg.ssd, .read_bytes_per_s = g->ssd_read
+    };
+    return links > 1 ? tier_add_load(&tier[DRAM], &all, err) : 0;
+}
+
+static int make_worlds(struct gain *g, struct err *err)
+{
+    const struct assumed_configs configs = { .factor = { 2, 3, 10 }, .quality = { 1, 1, 1 }, .n = 3 };
+    const struct placement_files files = { .table = "the log", .want = TABLE_PLAN };
+
+    if (assumed_make(&g->assumed, &g->log, &g->model, &configs, err) || find_again(g, err))
+        return err->code;
+    g->n_gpus = cfg.gpus ? cfg.gpus : enough_gpus(g);
+    g->in = (struct placement_input){ .max_move = INT64_MAX, .kind = QUALITY_RAW };
+    if (make_tiers(g, err) || placement_input_take(&g->in, &g->assumed.table, &files, err))
+        return err->code;
+    g->unbounded = g->in;
+    g->unbounded.capacity[DRAM] = INT64_MAX / 4;
+    g->world = assumed_world(&g->assumed, &g->model, &g->in);
+    g->unbounded_world = assumed_world(&g->assumed, &g->model, &g->unbounded);
+    return world_open(&g->world, 0, err) ? err->code : world_open(&g->unbounded_world, 0, err);
+}
+
+static void run_lane(void *arg, int i)
+{
+    struct gain *g = arg;
+
+    (void)!lane_run(&g->lane[i], policies[i], &g->err[i]); /* err says it */
+    lane_close(&g->lane[i]);                               /* its outcome stays */
 }
 
 static int run_replay(struct gain *g, struct err *err)
 {
-    struct replay *r = &g->replay;
-    double tokens = g->model.unit_tokens;
+    const struct trace *t = &g->assumed.trace;
 
     g->ssd_read = cfg.ssd_read ? (double)cfg.ssd_read : ssd_bytes_per_s;
-    *r = (struct replay){
-        .request = g->log.requests.at,
-        .n_requests = g->log.requests.n,
-        .parent = g->log.parent,
-        .n_blocks = g->log.n_blocks,
-        .block_units = g->log.traces ? REQUEST_BLOCK : PREFIX_CHUNK,
-        .timed = g->log.n_timeless < g->log.requests.n,
-        .unit_s = tokens * g->model.token_s,
-        .pair_s = tokens * tokens * g->model.pair_s,
-        .dram_unit_s = tokens * g->model.kv_token / serving_to_device(g->model.gpu),
-        .ssd_unit_s = tokens * g->model.kv_token / g->ssd_read,
-        .policy = g->policy,
-        .n_policies = N_POLICIES,
-    };
-    if (r->timed)
-        replay_sort(r);
-    r->n_gpus = cfg.gpus ? cfg.gpus : enough_gpus(r);
-    set_policies(g);
-    return replay_run(r, g->out, err);
+    if (make_worlds(g, err))
+        return err->code;
+    g->at = malloc(((size_t)t->n + 1) * sizeof(*g->at));
+    if (!g->at)
+        return err_nomem(err);
+    for (int i = 0; i < t->n; i++)
+        g->at[i] = t->request[i].at;
+    for (int i = 0; i < N_LANES; i++)
+        g->lane[i] = (struct lane){ .world = i + 1 < N_LANES ? &g->world : &g->unbounded_world,
+                                    .at = g->at,
+                                    .n_gpus = g->n_gpus,
+                                    .alone = !t->timed };
+    parallel_do(parallel_threads(), N_LANES, run_lane, g);
+    for (int i = 0; i < N_LANES; i++)
+        if (g->err[i].code) {
+            *err = g->err[i];
+            return err->code;
+        }
+    return 0;
+}
+
+static void release(struct gain *g)
+{
+    world_close(&g->world);
+    world_close(&g->unbounded_world);
+    placement_input_release(&g->in);
+    assumed_release(&g->assumed);
+    free(g->at);
+    requests_close(&g->rq);
+    gain_log_release(&g->log);
+    gain_model_close(&g->model);
 }
 
 /* ---- the result ----------------------------------------------------------- */
 
-static double span_of(const struct replay *r)
+/* The share of all tokens that a cache did not have. */
+static double computed_of(const struct gain *g, int i)
 {
-    return r->timed ? r->request[r->n_requests - 1].at - r->request[0].at : (double)NAN;
+    return 1 - g->lane[i].outcome.token_hits[DRAM] - g->lane[i].outcome.token_hits[SSD];
 }
 
 static int64_t whole(double v)
@@ -157,27 +238,26 @@ static int64_t whole(double v)
 
 static void put_facts(struct sheet *s, const struct gain *g)
 {
-    const struct replay *r = &g->replay;
-    double tokens = (double)g->log.units * g->model.unit_tokens, blocks = (double)g->log.n_blocks;
+    double tokens = (double)g->log.units * g->model.unit_tokens, n = 1000, kv = n * g->model.kv_token;
 
-    sheet_int(s, "n_requests", r->n_requests);
-    sheet_seconds(s, "span_s", span_of(r));
+    sheet_int(s, "n_requests", g->log.requests.n);
+    sheet_seconds(s, "span_s", span_of(g));
     sheet_int(s, "prompt_tokens", whole(tokens));
-    sheet_real(s, "share_that_comes_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)g->log.units, 3);
+    sheet_real(s, "share_that_comes_again", g->again, 3);
     sheet_text(s, "model", model_config(g->model.model)->name);
     sheet_real(s, "bytes_of_text_per_token", g->log.traces ? (double)NAN : g->model.token_bytes, 2);
     sheet_int(s, "n_prompts_tokenised", g->model.n_sampled);
     sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->model.kv_token);
     sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->model.kv_token));
     sheet_bytes(s, "kv_of_distinct_blocks_bytes",
-                whole(blocks * (double)r->block_units * g->model.unit_tokens * g->model.kv_token));
+                whole((double)g->log.n_blocks * (double)g->assumed.block_tokens * g->model.kv_token));
     sheet_text(s, "gpu", g->model.gpu->name);
-    sheet_int(s, "n_gpus", r->n_gpus);
+    sheet_int(s, "n_gpus", g->n_gpus);
     sheet_bytes(s, "dram_bytes", (int64_t)cfg.dram);
     sheet_bytes(s, "ssd_bytes", (int64_t)cfg.ssd);
-    sheet_seconds(s, "computing_1000_tokens_s", 1000 * r->unit_s / g->model.unit_tokens);
-    sheet_seconds(s, "reading_1000_tokens_from_dram_s", 1000 * r->dram_unit_s / g->model.unit_tokens);
-    sheet_seconds(s, "reading_1000_tokens_from_ssd_s", 1000 * r->ssd_unit_s / g->model.unit_tokens);
+    sheet_seconds(s, "computing_1000_tokens_s", n * g->model.token_s);
+    sheet_seconds(s, "reading_1000_tokens_from_dram_s", kv / serving_to_device(g->model.gpu));
+    sheet_seconds(s, "reading_1000_tokens_from_ssd_s", kv / g->ssd_read);
 }
 
 static const char *cache_name(int i)
@@ -195,21 +275,21 @@ static void put_policies(struct sheet *s, const struct gain *g)
 {
     static const char *const columns[] = { "cache",     "compression_x", "dram",     "ssd",       "computed",
                                            "prefill_s", "saved_s",       "ssd_busy", "gpus_busy", "ttft_s" };
-    double units = (double)g->log.units, span = span_of(&g->replay);
+    double span = span_of(g);
 
     sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
-    for (int i = 0; i < N_POLICIES; i++) {
-        const struct replay_outcome *o = &g->out[i];
+    for (int i = 0; i < N_LANES; i++) {
+        const struct lane *l = &g->lane[i];
         sheet_text(s, NULL, cache_name(i));
         sheet_times(s, NULL, factor_of(i));
-        sheet_real(s, NULL, (double)o->dram / units, 3);
-        sheet_real(s, NULL, (double)o->ssd / units, 3);
-        sheet_real(s, NULL, (double)o->computed / units, 3);
-        sheet_seconds(s, NULL, o->prefill_s);
-        sheet_seconds(s, NULL, g->out[0].prefill_s - o->prefill_s);
-        sheet_real(s, NULL, span > 0 ? o->ssd_s / span : (double)NAN, 3);
-        sheet_real(s, NULL, span > 0 ? o->busy_s / span / g->replay.n_gpus : (double)NAN, 3);
-        sheet_seconds(s, NULL, o->ttft_s);
+        sheet_real(s, NULL, l->outcome.token_hits[DRAM], 3);
+        sheet_real(s, NULL, l->outcome.token_hits[SSD], 3);
+        sheet_real(s, NULL, computed_of(g, i), 3);
+        sheet_seconds(s, NULL, l->sim.gpu_busy_s);
+        sheet_seconds(s, NULL, g->lane[0].sim.gpu_busy_s - l->sim.gpu_busy_s);
+        sheet_real(s, NULL, span > 0 ? l->sim.tier_busy_s[SSD] / span : (double)NAN, 3);
+        sheet_real(s, NULL, span > 0 ? l->sim.gpu_busy_s / span / g->n_gpus : (double)NAN, 3);
+        sheet_seconds(s, NULL, l->outcome.ttft_mean_s);
     }
     sheet_table_end(s);
 }
@@ -239,15 +319,15 @@ static void summarise(const struct gain *g)
     summary_int("requests", log->requests.n);
     summary_int("rows_left_out", g->rq.n_damaged);
     summary_int("prompt_tokens", whole((double)log->units * g->model.unit_tokens));
-    json_put_real(summary_json(), "share_again", 1 - (double)g->out[N_POLICIES - 1].computed / (double)log->units);
+    json_put_real(summary_json(), "share_again", g->again);
     json_begin(summary_json(), "caches", '[');
-    for (int i = 0; i < N_POLICIES; i++) {
+    for (int i = 0; i < N_LANES; i++) {
         json_begin(summary_json(), NULL, '{');
         json_put_text(summary_json(), "cache", cache_name(i));
         json_put_real(summary_json(), "compression_x", factor_of(i));
-        json_put_real(summary_json(), "computed", (double)g->out[i].computed / (double)log->units);
-        json_put_real(summary_json(), "saved_s", g->out[0].prefill_s - g->out[i].prefill_s);
-        json_put_real(summary_json(), "ttft_s", g->out[i].ttft_s);
+        json_put_real(summary_json(), "computed", computed_of(g, i));
+        json_put_real(summary_json(), "saved_s", g->lane[0].sim.gpu_busy_s - g->lane[i].sim.gpu_busy_s);
+        json_put_real(summary_json(), "ttft_s", g->lane[i].outcome.ttft_mean_s);
         json_end(summary_json(), '}');
     }
     json_end(summary_json(), ']');
@@ -266,23 +346,24 @@ static void say_assumptions(const struct gain *g)
     if (!g->log.traces)
         log_info("assumed: %.2f bytes of text per token, %s", g->model.token_bytes,
                  g->model.n_sampled ? "measured with the model's tokenizer" : "as is usual in English: no tokenizer");
-    log_info("not counted: decoding, decompression, writing, and what the GPU's own memory keeps");
+    log_info("not counted: decoding, writing, and what the GPU's own memory keeps");
 }
 
 /* Rows whose TTFT needs an explanation. */
 static void say_queues(const struct gain *g)
 {
-    double span = span_of(&g->replay);
-    int n = g->replay.n_gpus, slow = 1;
+    double span = span_of(g);
+    int n = g->n_gpus, slow = 1;
 
-    if (span > 0 && g->out[0].busy_s > span * n)
+    if (span > 0 && g->lane[0].sim.gpu_busy_s > span * n)
         log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue", n,
                  n == 1 ? "" : "s");
-    while (slow < N_POLICIES && (g->out[slow].ttft_s <= g->out[0].ttft_s || g->out[slow].ssd_s < 0.1 * span))
+    while (slow < N_LANES && (g->lane[slow].outcome.ttft_mean_s <= g->lane[0].outcome.ttft_mean_s ||
+                              g->lane[slow].sim.tier_busy_s[SSD] < 0.1 * span))
         slow++;
-    if (span > 0 && slow < N_POLICIES)
+    if (span > 0 && slow < N_LANES)
         log_warn("the cache at %gx makes TTFT longer: what is read from its SSD takes %.2f of the time of the log",
-                 g->policy[slow].factor, g->out[slow].ssd_s / span);
+                 factors[slow], g->lane[slow].sim.tier_busy_s[SSD] / span);
 }
 
 static void say(const struct gain *g, char **path, int n)
@@ -296,9 +377,9 @@ static void say(const struct gain *g, char **path, int n)
     say_queues(g);
     if (cfg.dram == 0 && cfg.ssd == 0)
         log_warn("without --dram and --ssd there is no cache but that without bounds");
-    if (g->replay.dram_unit_s >= g->replay.unit_s)
+    if (g->model.kv_token / serving_to_device(g->model.gpu) >= g->model.token_s)
         log_warn("reading an uncompressed token from DRAM takes longer than computing it");
-    else if (cfg.ssd && g->replay.ssd_unit_s >= g->replay.unit_s)
+    else if (cfg.ssd && g->model.kv_token / g->ssd_read >= g->model.token_s)
         log_warn("reading an uncompressed token from SSD takes longer than computing it");
     say_assumptions(g);
     log_info(
@@ -329,8 +410,6 @@ int main(int argc, char **argv)
     summary_begin(&tool, argc, argv);
     int code = run(&g, argv + first, argc - first, &err);
     bool partial = g.rq.n_damaged > 0;
-    requests_close(&g.rq);
-    gain_log_release(&g.log);
-    gain_model_close(&g.model);
+    release(&g);
     return summary_end(code, partial ? 1 : 0, &err);
 }

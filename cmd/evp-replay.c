@@ -302,15 +302,9 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
     if (placement_input_take(&run->in, &a->table, &files, err))
         return err->code;
     set_gpu(run, m);
+    run->world = assumed_world(a, m, &run->in);
     run->trace = a->trace;
     a->trace = (struct trace){ 0 };
-    run->world = (struct replay_world){ .path = a->path,
-                                        .first = a->first,
-                                        .block_tokens = a->block_tokens,
-                                        .tokens = a->token,
-                                        .token_s = m->token_s,
-                                        .pair_s = m->pair_s,
-                                        .kv_token_bytes = m->kv_token };
     log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
              model_config(m->model)->name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
     return check_gpu(run, err) ? err->code : open_world(run, err);

@@ -57,7 +57,7 @@ static void sample(struct gain_log *g, const struct request *r)
 static int take(void *arg, const struct request *r, struct err *err)
 {
     struct gain_log *g = arg;
-    struct replay_request q = { .at = r->time, .number = g->requests.n };
+    struct gain_request q = { .at = r->time, .number = g->requests.n };
     bool trace = r->hash.n > 0;
 
     if (g->requests.n > 0 && trace != g->traces)

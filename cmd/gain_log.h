@@ -8,14 +8,21 @@
 #include "base/opt.h"
 #include "base/rng.h"
 #include "datasets/requests.h"
-#include "replay/replay.h"
+
+/* A request of a log. */
+struct gain_request {
+    double at;      // arrival in seconds
+    int64_t units;  // its prompt
+    int32_t block;  // the last block of its prompt; -1: it has none
+    int32_t number; // its place in the log
+};
 
 enum { GAIN_SAMPLE = 256, GAIN_SAMPLE_BYTES = 16 << 10 }; // prompts of the sample, and bytes of each
 
 struct gain_log {
     const struct opt_list *dataset; // borrowed, set by the caller of gain_log_from(): the wanted models; NULL: all
     struct {
-        struct replay_request *at;
+        struct gain_request *at;
         int n, cap;
     } requests;      // in the order of the logs
     int32_t *parent; // (n_blocks)

@@ -38,6 +38,10 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     const double some[] = { o->ttft_mean_s, o->ttft_s[0],  o->ttft_s[1],   o->ttft_s[2], o->ttft_ci_s,
                             o->quality,     o->quality_p5, o->below_floor, o->quality_ci };
 
+    double token_hits = 0;
+
+    for (int t = 0; t < l->in.tiers.n; t++)
+        token_hits += o->token_hits[t];
     put_begin(out, line);
     buf_printf(out, "\t%d", o->n);
     for (size_t i = 0; i < sizeof(some) / sizeof(*some); i++)
@@ -45,7 +49,7 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     for (int t = 0; t < l->in.tiers.n; t++)
         put_real(out, o->hits[t]);
     put_real(out, o->recomputed);
-    put_real(out, o->token_hits);
+    put_real(out, token_hits);
     put_real(out, l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
     for (int t = 0; t < l->in.tiers.n; t++)
         put_real(out, l->sim.tier_busy_s[t] / l->sim.end_s);
@@ -74,7 +78,7 @@ void replay_series(struct buf *out, const struct replay_line *line, const struct
         for (; i < end; i++) {
             ttft_s += l->seen.ttft_s[i];
             quality += (double)l->seen.quality[i];
-            found += (double)l->seen.at[i].found;
+            found += seen_found(&l->seen, l->in.tiers.n, i);
         }
         if (end == first)
             continue;
@@ -94,20 +98,32 @@ void replay_requests_head(struct buf *out)
     buf_adds(out, "policy\trate\talpha\trequest\tat_s\tcontext\tfound\ttier\tconfig\tttft_s\tquality\n");
 }
 
+/* The tier in which a request found most; -1: it found nothing. */
+static int most_of(const struct lane *l, int i)
+{
+    const double *share = l->seen.share + (int64_t)i * l->in.tiers.n;
+    int most = -1;
+
+    for (int t = 0; t < l->in.tiers.n; t++)
+        if (share[t] > (most < 0 ? 0 : share[most]))
+            most = t;
+    return most;
+}
+
 void replay_requests(struct buf *out, const struct replay_line *line, const struct lane *l, const struct trace *trace)
 {
     const struct replay_world *w = l->world;
 
     for (int i = w->warm; i < w->n; i++) {
-        const struct seen_at *at = &l->seen.at[i];
-        bool found = at->tier != PLAN_RECOMPUTE;
+        int tier = most_of(l, i);
+        bool found = tier >= 0;
         put_begin(out, line);
         buf_printf(out, "\t%d", trace->request[i].number + 1);
         put_real(out, l->alone ? (double)NAN : (double)l->at[i] / 1e9);
         buf_printf(out, "\t%s", w->block_tokens ? "-" : l->in.table.context_id[w->path[w->first[i]]]);
-        put_real(out, (double)at->found);
-        buf_printf(out, "\t%s\t%s", found ? l->in.tiers.at[at->tier].name : "-",
-                   found ? l->in.table.config_name[at->config] : "-");
+        put_real(out, seen_found(&l->seen, l->in.tiers.n, i));
+        buf_printf(out, "\t%s\t%s", found ? l->in.tiers.at[tier].name : "-",
+                   found ? l->in.table.config_name[l->seen.config[i]] : "-");
         put_real(out, l->seen.ttft_s[i]);
         put_real(out, (double)l->seen.quality[i]);
         buf_addc(out, '\n');

@@ -5,37 +5,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What tells where a request's context was: the config and tier of most of what is found. */
+/* What a request finds now. *config: of it, 0 for nothing. */
+static struct finding look(const struct lane *l, int i, int *config)
+{
+    struct finding f = { .shares = 0 };
+    const int32_t *row;
+    int n = world_rows(l->world, i, &row);
+
+    *config = 0;
+    for (int k = 0; k < n; k++) {
+        const struct held held = l->policy.kind->find(&l->policy, row[k]);
+        *config = held.config ? held.config : *config;
+        if (!world_add(l->world, i, row[k], &held, &f))
+            break;
+    }
+    world_finish(l->world, i, &f);
+    return f;
+}
+
 static void note(struct lane *l, int i, const struct finding *f, int config)
 {
-    struct seen_at *at = &l->seen.at[i];
+    int64_t n_tiers = l->in.tiers.n;
 
     l->seen.quality[i] = (float)f->quality;
-    *at = (struct seen_at){ (float)f->shares, (int16_t)config, PLAN_RECOMPUTE };
-    for (int t = 0; t < l->in.tiers.n; t++)
-        if (f->share[t] > (at->tier == PLAN_RECOMPUTE ? 0 : f->share[at->tier]))
-            at->tier = (int8_t)t;
-    for (int t = 0; t < l->in.tiers.n && i >= l->world->warm; t++)
-        l->seen.found[t] += f->share[t];
+    l->seen.config[i] = (int16_t)config;
+    for (int t = 0; t < n_tiers; t++)
+        l->seen.share[i * n_tiers + t] = f->share[t];
 }
 
 static double arrive(void *arg, int i, struct sim_bytes *read)
 {
     struct lane *l = arg;
-    struct finding f = { .shares = 0 };
-    const int32_t *row;
-    int n = world_rows(l->world, i, &row), config = 0;
+    int config;
+    const struct finding f = look(l, i, &config);
 
-    for (int k = 0; k < n; k++) {
-        const struct held held = l->policy.kind->find(&l->policy, row[k]);
-        config = held.config ? held.config : config;
-        if (!world_add(l->world, i, row[k], &held, &f))
-            break;
-    }
-    world_finish(l->world, i, &f);
     note(l, i, &f, config);
     memcpy(read->at, f.read, sizeof(read->at));
     read->kept = f.kept;
+    return f.gpu_s;
+}
+
+static double turn(void *arg, int i, double gpu_s)
+{
+    struct lane *l = arg;
+    int config;
+    const struct finding f = look(l, i, &config);
+
+    if (f.gpu_s >= gpu_s)
+        return gpu_s;
+    note(l, i, &f, config);
     return f.gpu_s;
 }
 
@@ -87,9 +105,11 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
 
     l->seen.ttft_s = calloc(n, sizeof(*l->seen.ttft_s));
     l->seen.quality = calloc(n, sizeof(*l->seen.quality));
-    l->seen.at = calloc(n, sizeof(*l->seen.at));
+    l->seen.share = calloc(n * (size_t)l->in.tiers.n, sizeof(*l->seen.share));
+    l->seen.config = calloc(n, sizeof(*l->seen.config));
     l->seen.e2e_s = l->gpu ? calloc(n, sizeof(*l->seen.e2e_s)) : NULL;
-    if ((l->gpu && !l->seen.e2e_s) || !l->in.frequency || !l->seen.ttft_s || !l->seen.quality || !l->seen.at)
+    if ((l->gpu && !l->seen.e2e_s) || !l->in.frequency || !l->seen.ttft_s || !l->seen.quality || !l->seen.share ||
+        !l->seen.config)
         return err_nomem(err);
     if (policy_open(&l->policy, policy, l->world, &l->in, err))
         return err->code;
@@ -100,7 +120,7 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
                                   .tiers = &l->in.tiers,
                                   .n_gpus = l->n_gpus,
                                   .alone = l->alone,
-                                  .policy = { arrive, finish, l },
+                                  .policy = { arrive, turn, finish, l },
                                   .gpu = l->gpu,
                                   .ttft_s = l->seen.ttft_s,
                                   .e2e_s = l->seen.e2e_s };
@@ -118,6 +138,7 @@ void lane_close(struct lane *l)
     free(l->seen.ttft_s);
     free(l->seen.e2e_s);
     free(l->seen.quality);
-    free(l->seen.at);
+    free(l->seen.share);
+    free(l->seen.config);
     l->seen = (struct seen){ 0 };
 }

@@ -48,21 +48,31 @@ static double half_width(const double *x, int n)
     return t_19 * sqrt(var / BATCHES);
 }
 
+double seen_found(const struct seen *seen, int n_tiers, int64_t i)
+{
+    double sum = 0;
+
+    for (int t = 0; t < n_tiers; t++)
+        sum += seen->share[i * n_tiers + t];
+    return sum;
+}
+
 static void count_hits(struct seen_row *o, const struct replay_world *w, const struct seen *seen)
 {
-    double found = 0, all = 0;
+    int n_tiers = w->in->tiers.n;
+    double all = 0;
 
+    for (int i = w->warm; i < w->n; i++)
+        all += world_tokens(w, i);
     o->recomputed = 1;
-    for (int t = 0; t < w->in->tiers.n; t++) {
-        o->hits[t] = seen->found[t] / o->n;
+    for (int t = 0; t < n_tiers; t++) {
+        for (int64_t i = w->warm; i < w->n; i++) {
+            double share = seen->share[i * n_tiers + t];
+            o->hits[t] += share / o->n;
+            o->token_hits[t] += share * world_tokens(w, (int)i) / all;
+        }
         o->recomputed -= o->hits[t];
     }
-    for (int i = w->warm; i < w->n; i++) {
-        double tokens = world_tokens(w, i);
-        all += tokens;
-        found += tokens * (double)seen->at[i].found;
-    }
-    o->token_hits = found / all;
 }
 
 int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct seen *seen, double quality_floor,

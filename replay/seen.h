@@ -4,19 +4,12 @@
 
 #include "replay/policy.h"
 
-/* How much of its prompt or context a request found, and where most of it was. */
-struct seen_at {
-    float found;
-    int16_t config;
-    int8_t tier; // PLAN_RECOMPUTE: nowhere
-};
-
 struct seen {
-    double *ttft_s;         // (n)
-    double *e2e_s;          // (n), or NULL: to the last token
-    float *quality;         // (n)
-    struct seen_at *at;     // (n)
-    double found[TIER_MAX]; // sums of shares over the requests that count
+    double *ttft_s;  // (n)
+    double *e2e_s;   // (n), or NULL: to the last token
+    float *quality;  // (n)
+    double *share;   // (n, T): of its prompt or context, found in each tier
+    int16_t *config; // (n): of what was found
 };
 
 struct seen_row {
@@ -25,8 +18,11 @@ struct seen_row {
     double quality, quality_p5, below_floor, quality_ci;
     double e2e_s;                      // mean; NAN: nothing decodes
     double hits[TIER_MAX], recomputed; // mean shares of what requests find, and do not
-    double token_hits;                 // share of all tokens that were found
+    double token_hits[TIER_MAX];       // shares of all tokens
 };
+
+/* The share of request i's prompt or context that was found in some tier. */
+double seen_found(const struct seen *seen, int n_tiers, int64_t i);
 
 /* Of the requests from world->warm on. quality_floor: of below_floor. */
 int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct seen *seen, double quality_floor,

@@ -3,7 +3,6 @@
 
 #include "base/array.h"
 #include "replay/reading.h"
-#include "replay/station.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -21,7 +20,7 @@ struct event {
 };
 
 struct waiting {
-    int64_t since;
+    int64_t since, ready; // for a GPU
     double gpu_s, kept;
     int reads; // that have not ended
 };
@@ -35,7 +34,11 @@ struct simulating {
     struct reading *tier;
     double *write_weight; // (T) bytes of reading that a byte written costs
     double **total;       // (T) of the tier's reading
-    struct station gpu;
+    struct {
+        int32_t *at;
+        int n, cap, first;
+    } ready; // for a GPU, in the order of their readiness; without steps
+    int free_gpus;
     struct steps steps;
     struct waiting *waiting; // (n)
     int64_t now;
@@ -85,17 +88,42 @@ static struct event pop(struct simulating *m)
 
 /* ---- what happens ----------------------------------------------------------- */
 
-static int compute(struct simulating *m, int i, struct err *err)
+/* What a request whose turn has come needs of a GPU. */
+static double turn(void *arg, int i)
 {
-    const struct steps_job job = { .request = i, .prefill_s = m->waiting[i].gpu_s, .kv_bytes = m->waiting[i].kept };
+    struct simulating *m = arg;
+    struct waiting *w = &m->waiting[i];
 
+    if (m->s->policy.turn && m->now > w->ready)
+        w->gpu_s = m->s->policy.turn(m->s->policy.arg, i, w->gpu_s);
+    return w->gpu_s;
+}
+
+/* Gives free GPUs to those that are ready. */
+static int serve(struct simulating *m, struct err *err)
+{
+    while (m->free_gpus > 0 && m->ready.first < m->ready.n) {
+        int32_t i = m->ready.at[m->ready.first++];
+        double gpu_ns = round(turn(m, i) * ns_per_s);
+        const struct event e = { m->now + (int64_t)gpu_ns, FIRST_TOKEN, i, 0 };
+        m->s->gpu_busy_s += gpu_ns / ns_per_s;
+        m->free_gpus--;
+        if (push(m, &e, err))
+            return err->code;
+    }
+    if (m->ready.first == m->ready.n)
+        m->ready.first = m->ready.n = 0;
+    return 0;
+}
+
+static int compute(struct simulating *m, int32_t i, struct err *err)
+{
+    const struct steps_job job = { .request = i, .kv_bytes = m->waiting[i].kept };
+
+    m->waiting[i].ready = m->now;
     if (m->s->gpu)
         return steps_add(&m->steps, m->now, &job, err);
-    double gpu_ns = round(m->waiting[i].gpu_s * ns_per_s);
-    const struct event e = { (int64_t)station_serve(&m->gpu, (double)m->now, gpu_ns), FIRST_TOKEN, i, 0 };
-
-    m->s->gpu_busy_s += gpu_ns / ns_per_s;
-    return push(m, &e, err);
+    return ARRAY_PUSH(&m->ready, i) ? err_nomem(err) : serve(m, err);
 }
 
 static int arrive(struct simulating *m, int i, struct err *err)
@@ -204,8 +232,10 @@ static int next_event(struct simulating *m, struct err *err)
     if (event <= arrival) {
         const struct event e = pop(m);
         go_to(m, e.at);
-        if (e.tier == FIRST_TOKEN)
-            return first_token(m, e.request, err);
+        if (e.tier == FIRST_TOKEN) {
+            m->free_gpus++;
+            return first_token(m, e.request, err) ? err->code : serve(m, err);
+        }
         return reading_begin(&m->tier[e.tier], m->now, e.bytes, e.request, err);
     }
     go_to(m, arrival);
@@ -245,7 +275,12 @@ static int open_all(struct simulating *m, struct err *err)
     for (int t = 0; t < s->tiers->n; t++)
         if (open_tier(m, t, err))
             return err->code;
-    return s->gpu ? steps_open(&m->steps, s->gpu, s->n_gpus, err) : station_open(&m->gpu, s->n_gpus, err);
+    m->free_gpus = s->n_gpus;
+    if (s->gpu && steps_open(&m->steps, s->gpu, s->n_gpus, err))
+        return err->code;
+    m->steps.turn = turn;
+    m->steps.turn_arg = m;
+    return 0;
 }
 
 int simulate(struct simulation *s, struct err *err)
@@ -263,12 +298,12 @@ int simulate(struct simulation *s, struct err *err)
         reading_release(&m.tier[t]);
         free(m.total[t]);
     }
-    station_close(&m.gpu);
     steps_close(&m.steps);
     free(m.tier);
     free(m.total);
     free(m.write_weight);
     free(m.waiting);
     free(m.event.at);
+    free(m.ready.at);
     return code;
 }

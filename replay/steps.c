@@ -48,10 +48,11 @@ static int admit(struct steps *s, int g, struct err *err)
     for (int i = 0; i < running->n; i++)
         used += final_bytes(s, &running->at[i]);
     while (s->waiting.first < s->waiting.n && running->n < STEP_REQUESTS) {
-        const struct steps_job job = s->waiting.at[s->waiting.first];
+        struct steps_job job = s->waiting.at[s->waiting.first];
         used += final_bytes(s, &job);
         if (used > s->gpu->memory_bytes && running->n > 0)
             return 0; // alone, a request runs anyway
+        job.prefill_s = s->turn(s->turn_arg, job.request);
         if (ARRAY_PUSH(running, job))
             return err_nomem(err);
         s->waiting.first++;

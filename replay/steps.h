@@ -27,10 +27,13 @@ struct steps_gpu {
 struct steps_job {
     int32_t request;
     int left;         // tokens to come; 0: the first one has not come
-    double prefill_s; // operations before the first token
+    double prefill_s; // operations before the first token, once it runs
     double part_s;    // of the step at hand
     double kv_bytes;  // now
 };
+
+/* A request begins to run: its operations before the first token. */
+typedef double steps_turn(void *arg, int request);
 
 /* Requests in the order of their coming. */
 struct steps_queue {
@@ -43,6 +46,8 @@ struct steps {
     int n_gpus;
     struct steps_queue waiting, *running; // (n_gpus): running, of each GPU
     int64_t *ends;                        // (n_gpus) ns: of the step at hand; INT64_MAX: idle
+    steps_turn *turn;                     // set by the caller after steps_open()
+    void *turn_arg;
     double busy_s;
 };
 

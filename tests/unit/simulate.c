@@ -40,7 +40,7 @@ static struct simulation simulation_of(struct world *w, const struct tiers *tier
     double *ttft_s = calloc((size_t)n + 1, sizeof(*ttft_s));
 
     return (struct simulation){
-        .at = at, .n = n, .tiers = tiers, .n_gpus = n_gpus, .policy = { arrive, finish, w }, .ttft_s = ttft_s
+        .at = at, .n = n, .tiers = tiers, .n_gpus = n_gpus, .policy = { arrive, NULL, finish, w }, .ttft_s = ttft_s
     };
 }
 
@@ -198,6 +198,30 @@ Test(simulate, times_by_hand)
     cr_expect_float_eq(s.ttft_s[2], 0.5 + 1.5 + 0.5, 1e-8);
     free(s.ttft_s);
     free(two.load);
+}
+
+/* What is left to compute when the turn comes, half a second. */
+static double less(void *arg, int i, double gpu_s)
+{
+    (void)arg, (void)i;
+    return gpu_s - 1.5;
+}
+
+Test(simulate, who_has_waited_for_a_gpu_looks_again)
+{
+    const int64_t at[] = { 0, 0, (int64_t)(0.5 * ns), (int64_t)(9 * ns) };
+    double gpu[] = { 2, 2, 2, 2 };
+    struct world w = { .gpu_s = gpu };
+    struct simulation s = simulation_of(&w, &none, at, 4, 1);
+
+    s.policy.turn = less;
+    run(&s);
+    cr_expect_float_eq(s.ttft_s[0], 2, 1e-9);
+    cr_expect_float_eq(s.ttft_s[1], 2.5, 1e-9);
+    cr_expect_float_eq(s.ttft_s[2], 2.5, 1e-9);
+    cr_expect_float_eq(s.ttft_s[3], 2, 1e-9); /* it does not wait */
+    cr_expect_float_eq(s.gpu_busy_s, 5, 1e-9);
+    free(s.ttft_s);
 }
 
 /* ---- steps ------------------------------------------------------------------ */
