@@ -104,7 +104,7 @@ static int make_rows(struct assumed *a, const struct runs *runs, const struct ga
 
 static int64_t tokens_of(const struct assumed *a, const struct gain_log *log, const struct gain_request *q)
 {
-    double n = (double)q->units * (double)a->block_tokens / (double)(log->traces ? REQUEST_BLOCK : PREFIX_CHUNK);
+    double n = (double)q->units * (double)a->block_tokens / log->block_units;
 
     return (int64_t)fmax(round(n), 1);
 }
@@ -126,7 +126,7 @@ static int make_requests(struct assumed *a, const struct gain_log *log, const st
     a->trace.n = (int)n;
     for (int i = 0; i < a->trace.n; i++) {
         int64_t at_ns = a->trace.timed ? llround((q[i].at - q[0].at) * 1e9) : 0;
-        a->trace.request[i] = (struct trace_request){ at_ns, -1, i };
+        a->trace.request[i] = (struct trace_request){ at_ns, -1, i, q[i].output };
         a->token[i] = tokens_of(a, log, &q[i]);
         a->first[i + 1] = a->first[i];
         int32_t last = q[i].block < 0 ? -1 : runs->of[q[i].block];
@@ -181,7 +181,7 @@ int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_mode
     struct runs runs;
 
     *a = (struct assumed){ .trace.timed = log->n_timeless < log->requests.n };
-    a->block_tokens = log->traces ? REQUEST_BLOCK : (int64_t)fmax(round((double)PREFIX_CHUNK * m->unit_tokens), 1);
+    a->block_tokens = (int64_t)fmax(round(log->block_units * m->unit_tokens), 1);
     if (sort_requests(a, log, err) || find_runs(log, &runs, err))
         return err->code;
     int code = make_rows(a, &runs, m, c, err);

@@ -25,7 +25,7 @@ static struct {
     int gpus, output_tokens, seed;
     bool raw, validate, batch;
     struct opt_common common;
-} cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .output_tokens = 128, .seed = 1 };
+} cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -49,7 +49,8 @@ static const struct opt opts[] = {
     OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
     OPT_BOOL(0, "batch", &cfg.batch,
              "the GPUs compute in steps of 2,048 tokens for many requests at once, and decode; with --model and --gpu"),
-    OPT_NUM(0, "output-tokens", &cfg.output_tokens, 1, 1000000, "with --batch: tokens of every answer"),
+    OPT_NUM(0, "output-tokens", &cfg.output_tokens, 0, 1000000,
+            "with --batch: tokens of every answer; 0: as in the trace, or 128 where it does not say"),
     OPT_REAL(0, "warm", &cfg.warm, 0, 0.99, "share of the requests, from the first, that fill caches and do not count"),
     OPT_BOOL(0, "raw", &cfg.raw, "plan with measured mean qualities instead of predicted ones"),
     OPT_BOOL(0, "validate", &cfg.validate,
@@ -109,6 +110,7 @@ struct run {
     struct steps_gpu gpu;  // with --batch
     int32_t *path, *first; // (n), (n + 1): the rows of the requests
     int64_t *at;           // (n)
+    int32_t *output;       // (n)
     double rate[NUMBERS_MAX], alpha[NUMBERS_MAX];
     int n_rates, n_alphas;
     const char *policy[POLICIES_MAX];
@@ -229,6 +231,17 @@ static int find_rows(struct run *run, struct err *err)
     return 0;
 }
 
+/* Tokens of the answers: as asked for, or of the trace, or 128. */
+static void set_output(struct run *run)
+{
+    enum { USUAL = 128 };
+
+    for (int i = 0; i < run->trace.n; i++) {
+        int of_trace = run->trace.request[i].output;
+        run->output[i] = cfg.output_tokens ? cfg.output_tokens : of_trace ? of_trace : USUAL;
+    }
+}
+
 static int open_world(struct run *run, struct err *err)
 {
     if (!run->trace.timed && !cfg.rate) {
@@ -237,8 +250,10 @@ static int open_world(struct run *run, struct err *err)
         run->n_rates = 1;
     }
     run->at = malloc(((size_t)run->trace.n + 1) * sizeof(*run->at));
-    if (!run->at)
+    run->output = malloc(((size_t)run->trace.n + 1) * sizeof(*run->output));
+    if (!run->at || !run->output)
         return err_nomem(err);
+    set_output(run);
     run->world.in = &run->in;
     run->world.n = run->trace.n;
     run->world.warm = (int)(cfg.warm * run->trace.n);
@@ -264,12 +279,13 @@ static void set_gpu(struct run *run, const struct gain_model *m)
 {
     const double usable = 0.9; // vLLM's gpu_memory_utilization
 
-    run->gpu = (struct steps_gpu){ .token_s = m->token_s,
-                                   .weights_bytes = model_token_flop(model_config(m->model)), // 2 bytes, 2 operations
-                                   .kv_token_bytes = m->kv_token,
-                                   .memory_bytes = usable * m->gpu->memory_bytes,
-                                   .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),
-                                   .output_tokens = cfg.output_tokens };
+    run->gpu = (struct steps_gpu){
+        .token_s = m->token_s,
+        .weights_bytes = model_token_flop(model_config(m->model)), // 2 bytes, 2 operations
+        .kv_token_bytes = m->kv_token,
+        .memory_bytes = usable * m->gpu->memory_bytes,
+        .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),
+    };
 }
 
 static int check_gpu(const struct run *run, struct err *err)
@@ -388,6 +404,7 @@ static void run_job(void *arg, int i)
                              .at = run->at,
                              .n_gpus = cfg.gpus,
                              .gpu = cfg.batch ? &run->gpu : NULL,
+                             .output = run->output,
                              .alone = j->line.rate == 0,
                              .quality_floor = cfg.min_quality,
                              .validate = cfg.validate };
@@ -516,6 +533,7 @@ int main(int argc, char **argv)
     free(run.path);
     free(run.first);
     free(run.at);
+    free(run.output);
     buf_release(&run.names);
     buf_release(&run.out);
     buf_release(&run.series);

@@ -57,12 +57,17 @@ static void sample(struct gain_log *g, const struct request *r)
 static int take(void *arg, const struct request *r, struct err *err)
 {
     struct gain_log *g = arg;
-    struct gain_request q = { .at = r->time, .number = g->requests.n };
+    struct gain_request q = { .at = r->time, .number = g->requests.n, .output = r->n_output };
     bool trace = r->hash.n > 0;
+    int32_t block_units = trace ? r->block : PREFIX_CHUNK;
 
     if (g->requests.n > 0 && trace != g->traces)
         return err_set(err, ERR_FORMAT, "the logs hold prompts with texts and traces with hash ids; take one kind");
+    if (g->requests.n > 0 && block_units != g->block_units)
+        return err_set(err, ERR_FORMAT, "the traces have blocks of %d and of %d tokens; take those of one size",
+                       g->block_units, block_units);
     g->traces = trace;
+    g->block_units = block_units;
     q.units = trace ? r->n_tokens : (int64_t)r->bytes.n;
     g->units += q.units;
     g->n_timeless += isnan(q.at);

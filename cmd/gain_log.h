@@ -15,6 +15,7 @@ struct gain_request {
     int64_t units;  // its prompt
     int32_t block;  // the last block of its prompt; -1: it has none
     int32_t number; // its place in the log
+    int32_t output; // tokens of its answer; 0: not known
 };
 
 enum { GAIN_SAMPLE = 256, GAIN_SAMPLE_BYTES = 16 << 10 }; // prompts of the sample, and bytes of each
@@ -27,8 +28,9 @@ struct gain_log {
     } requests;      // in the order of the logs
     int32_t *parent; // (n_blocks)
     int n_blocks;
-    bool traces;   // units are tokens and blocks REQUEST_BLOCK of them; false: bytes, PREFIX_CHUNK
-    int64_t units; // of all prompts
+    bool traces;         // units are tokens; false: bytes
+    int32_t block_units; // of a block: of the traces, or PREFIX_CHUNK
+    int64_t units;       // of all prompts
     int64_t n_timeless;
     struct buf sample[GAIN_SAMPLE];
     /* while reading */

@@ -57,8 +57,7 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     put_real(out, l->promised_ttft_s);
     put_real(out, l->promised_quality);
     buf_printf(out, "\t%lld", (long long)l->operations);
-    int after_first = l->gpu ? l->gpu->output_tokens - 1 : 0;
-    put_real(out, after_first ? (o->e2e_s - o->ttft_mean_s) / after_first : (double)NAN);
+    put_real(out, o->itl_s);
     put_real(out, o->e2e_s);
     buf_addc(out, '\n');
 }

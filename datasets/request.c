@@ -221,10 +221,20 @@ static int read_messages(const struct finding *f, const struct json *row, const 
     return give(f, err);
 }
 
+/* A whole number of tokens from `min` on; -1: none. NULL: 0. */
+static int32_t tokens_of(const struct json *number, int min)
+{
+    double n = number ? json_real(number) : 0;
+
+    return n >= min && n <= REQUEST_TOKENS_MAX && n == floor(n) ? (int32_t)n : -1;
+}
+
 static int read_hashes(const struct finding *f, const struct json *row, const struct json *ids, struct err *err)
 {
     struct request *r = &f->l->request;
-    double tokens = json_real(json_get(row, "input_length")), ms = json_real(json_get(row, "timestamp"));
+    const struct json *block = json_get(row, "block_size");
+    double ms = json_real(json_get(row, "timestamp"));
+    int32_t tokens = tokens_of(json_get(row, "input_length"), 1);
 
     if (!f->l->hashes)
         return flawed(f, REQUEST_HASHES);
@@ -235,9 +245,13 @@ static int read_hashes(const struct finding *f, const struct json *row, const st
         if (ARRAY_PUSH(&r->hash, json_real(id)))
             return err_nomem(err);
     }
-    if (r->hash.n == 0 || tokens != floor(tokens) || ceil(tokens / REQUEST_BLOCK) != r->hash.n)
+    r->block = block ? tokens_of(block, 1) : REQUEST_BLOCK;
+    r->n_output = tokens_of(json_get(row, "output_length"), 0);
+    if (r->hash.n == 0 || tokens < 0 || r->block < 0 || r->n_output < 0)
         return flawed(f, REQUEST_BLOCKS);
-    r->n_tokens = (int64_t)tokens;
+    if (tokens / r->block != r->hash.n && (tokens + r->block - 1) / r->block != r->hash.n)
+        return flawed(f, REQUEST_BLOCKS);
+    r->n_tokens = tokens;
     r->time = ms >= 0 && ms < 1e15 ? ms / 1e3 : (double)NAN;
     return deliver(f, err);
 }

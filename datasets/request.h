@@ -8,8 +8,9 @@
  * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
  * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text.
  *
- * Mooncake's traces have no texts: `hash_ids` has an id for each block of REQUEST_BLOCK tokens, `input_length` the
- * tokens, and `timestamp` milliseconds from any moment.
+ * Mooncake's traces have no texts: `hash_ids` has an id for each block of 512 tokens, `input_length` the tokens,
+ * `output_length` those of the answer, and `timestamp` milliseconds from any moment. Traces with blocks of another size
+ * give it as `block_size`. The last block, which may be incomplete, may have an id or not.
  */
 #ifndef EVP_REQUEST_H
 #define EVP_REQUEST_H
@@ -28,7 +29,8 @@
 
 enum {
     REQUEST_MARK = 2,    // bytes before the text of a message
-    REQUEST_BLOCK = 512, // tokens
+    REQUEST_BLOCK = 512, // tokens, where a trace does not say
+    REQUEST_TOKENS_MAX = 1 << 30,
 };
 
 /* Why a prompt cannot be made from the log alone. */
@@ -42,7 +44,7 @@ enum {
     X(REQUEST_END, "the last message is not the user's")                                                               \
     X(REQUEST_CUT, "a prompt cut short in the log")                                                                    \
     X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
-    X(REQUEST_BLOCKS, "hash ids that are not one for each 512 tokens of its input_length")
+    X(REQUEST_BLOCKS, "hash ids that are not one for each block of its input_length")
 
 enum request_flaw {
 #define X(name, text) name,
@@ -111,9 +113,10 @@ struct request {
         double *at; // the ids of a trace; then there are no messages
         int n, cap;
     } hash;
-    int64_t n_tokens; // of a trace
-    struct buf model; // the model asked; "": unknown
-    double time;      // seconds since 1970; NaN: unknown
+    int64_t n_tokens;        // of a trace
+    int32_t block, n_output; // tokens of its blocks, and of the answer; 0: unknown
+    struct buf model;        // the model asked; "": unknown
+    double time;             // seconds since 1970; NaN: unknown
 };
 
 /* The request being read, and counts over all lines. */

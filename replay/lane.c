@@ -107,6 +107,7 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
     l->seen.quality = calloc(n, sizeof(*l->seen.quality));
     l->seen.share = calloc(n * (size_t)l->in.tiers.n, sizeof(*l->seen.share));
     l->seen.config = calloc(n, sizeof(*l->seen.config));
+    l->seen.output = l->output;
     l->seen.e2e_s = l->gpu ? calloc(n, sizeof(*l->seen.e2e_s)) : NULL;
     if ((l->gpu && !l->seen.e2e_s) || !l->in.frequency || !l->seen.ttft_s || !l->seen.quality || !l->seen.share ||
         !l->seen.config)
@@ -122,6 +123,7 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
                                   .alone = l->alone,
                                   .policy = { arrive, turn, finish, l },
                                   .gpu = l->gpu,
+                                  .output = l->output,
                                   .ttft_s = l->seen.ttft_s,
                                   .e2e_s = l->seen.e2e_s };
     l->over = -(double)INFINITY;

@@ -20,6 +20,7 @@ struct lane {
     const int64_t *at; // (n) ns, rising
     int n_gpus;
     const struct steps_gpu *gpu; // borrowed; NULL: one request at a time, nothing decodes
+    const int32_t *output;       // (n) borrowed, with `gpu`: tokens of the answers
     bool alone;                  // each request after the one before
     double quality_floor;        // of the share below it
     bool validate;               // adds up what is held after every request

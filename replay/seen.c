@@ -75,6 +75,21 @@ static void count_hits(struct seen_row *o, const struct replay_world *w, const s
     }
 }
 
+static void count_decoding(struct seen_row *o, const struct replay_world *w, const struct seen *seen)
+{
+    double seconds = 0, tokens = 0;
+
+    o->e2e_s = o->itl_s = (double)NAN;
+    if (!seen->e2e_s)
+        return;
+    o->e2e_s = mean_of(seen->e2e_s + w->warm, o->n);
+    for (int i = w->warm; i < w->n; i++) {
+        seconds += seen->e2e_s[i] - seen->ttft_s[i];
+        tokens += seen->output[i] - 1;
+    }
+    o->itl_s = tokens > 0 ? seconds / tokens : (double)NAN;
+}
+
 int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct seen *seen, double quality_floor,
                 struct err *err)
 {
@@ -100,7 +115,7 @@ int seen_row_of(struct seen_row *o, const struct replay_world *w, const struct s
     o->quality_ci = half_width(x, n);
     qsort(x, (size_t)n, sizeof(*x), rising);
     o->quality_p5 = percentile(x, n, 0.05);
-    o->e2e_s = seen->e2e_s ? mean_of(seen->e2e_s + w->warm, n) : (double)NAN;
+    count_decoding(o, w, seen);
     count_hits(o, w, seen);
     free(x);
     return 0;

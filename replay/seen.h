@@ -5,18 +5,19 @@
 #include "replay/policy.h"
 
 struct seen {
-    double *ttft_s;  // (n)
-    double *e2e_s;   // (n), or NULL: to the last token
-    float *quality;  // (n)
-    double *share;   // (n, T): of its prompt or context, found in each tier
-    int16_t *config; // (n): of what was found
+    double *ttft_s;        // (n)
+    double *e2e_s;         // (n), or NULL: to the last token
+    const int32_t *output; // (n) borrowed: tokens of the answers
+    float *quality;        // (n)
+    double *share;         // (n, T): of its prompt or context, found in each tier
+    int16_t *config;       // (n): of what was found
 };
 
 struct seen_row {
     int n;                                    // requests that count
     double ttft_mean_s, ttft_s[3], ttft_ci_s; // percentiles 50, 95, 99; half of the 95 % interval
     double quality, quality_p5, below_floor, quality_ci;
-    double e2e_s;                      // mean; NAN: nothing decodes
+    double e2e_s, itl_s;               // means; NAN: nothing decodes
     double hits[TIER_MAX], recomputed; // mean shares of what requests find, and do not
     double token_hits[TIER_MAX];       // shares of all tokens
 };

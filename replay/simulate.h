@@ -45,6 +45,7 @@ struct simulation {
     bool alone; // each request comes when the one before has its first token, and nothing is being written
     struct sim_policy policy;
     const struct steps_gpu *gpu; // borrowed; NULL: one request at a time
+    const int32_t *output;       // (n) borrowed, with `gpu`: tokens of the answers, at least 1
     double *ttft_s;              // (n) set
     double *e2e_s;               // (n) set with `gpu`, else NULL: to the last token
     /* for the shares and for checking; set */

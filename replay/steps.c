@@ -35,7 +35,7 @@ void steps_close(struct steps *s)
 /* Bytes of a request at its end. */
 static double final_bytes(const struct steps *s, const struct steps_job *job)
 {
-    int to_come = job->left ? job->left : s->gpu->output_tokens;
+    int to_come = job->left ? job->left : job->output;
 
     return job->kv_bytes + to_come * s->gpu->kv_token_bytes;
 }
@@ -128,7 +128,7 @@ static bool has_token(struct steps *s, struct steps_job *job)
         job->prefill_s -= job->part_s;
         if (job->prefill_s > rounding || job->part_s == 0)
             return false;
-        job->left = s->gpu->output_tokens - 1;
+        job->left = job->output - 1;
     }
     job->kv_bytes += s->gpu->kv_token_bytes;
     return true;

@@ -21,12 +21,12 @@ enum { STEP_TOKENS = 2048, STEP_REQUESTS = 256 }; // vLLM's max_num_batched_toke
 struct steps_gpu {
     double token_s; // operations for a token
     double weights_bytes, kv_token_bytes, memory_bytes, bytes_per_s;
-    int output_tokens; // of every answer, at least 1
 };
 
 struct steps_job {
     int32_t request;
-    int left;         // tokens to come; 0: the first one has not come
+    int output;       // tokens of its answer, at least 1
+    int left;         // of these to come; 0: the first one has not come
     double prefill_s; // operations before the first token, once it runs
     double part_s;    // of the step at hand
     double kv_bytes;  // now

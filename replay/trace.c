@@ -13,12 +13,12 @@
 #include <string.h>
 
 static const double ns_per_s = 1e9, span_max_s = 1e9; // thirty years
-enum { REQUESTS_MAX = 100000000, COUNT_MAX = 100000 };
+enum { REQUESTS_MAX = 100000000, COUNT_MAX = 100000, OUTPUT_MAX = 1 << 30 };
 
 /* A request as it was read. */
 struct read_request {
     double second; // NAN: it has no time
-    int32_t context, number;
+    int32_t context, number, output;
 };
 
 struct reading {
@@ -27,14 +27,17 @@ struct reading {
         struct read_request *at;
         int n, cap;
     } request;
+    int output_column; // of a CSV, from 0; -1: it has none
 };
 
-static int add(struct reading *r, double second, int32_t context, struct err *err)
+static int add(struct reading *r, double second, int32_t context, double output, struct err *err)
 {
-    const struct read_request q = { second, context, r->request.n };
+    const struct read_request q = { second, context, r->request.n, (int32_t)output };
 
     if (r->request.n == REQUESTS_MAX)
         return err_set(err, ERR_FORMAT, "more than %d requests", REQUESTS_MAX);
+    if (!(output >= 0 && output <= OUTPUT_MAX && output == floor(output)))
+        return err_set(err, ERR_FORMAT, "%g is not the number of tokens of an answer", output);
     return ARRAY_PUSH(&r->request, q) ? err_nomem(err) : 0;
 }
 
@@ -56,30 +59,60 @@ static int add_access(struct reading *r, const struct json *row, struct err *err
         return err_nomem(err);
     int code = 0;
     for (double i = 0; i < count && !code; i++)
-        code = add(r, second, at, err);
+        code = add(r, second, at, 0, err);
     return code;
 }
 
 static int add_row(void *arg, const struct json *row, struct err *err)
 {
-    double ms;
+    double ms, output = 0;
 
     if (!json_get(row, "timestamp"))
         return add_access(arg, row, err);
-    return json_want_real(row, "timestamp", &ms, err) ? err->code : add(arg, ms / 1000, -1, err);
+    if (json_want_real(row, "timestamp", &ms, err) || json_may_real(row, "output_length", &output, err))
+        return err->code;
+    return add(arg, ms / 1000, -1, output, err);
 }
 
 /* ---- CSV ------------------------------------------------------------------------- */
 
+/* The column of a line, from 0; NULL: it has none. */
+static char *column_of(char *line, int column)
+{
+    for (; line && column > 0; column--) {
+        char *comma = strchr(line, ',');
+        line = comma ? comma + 1 : NULL;
+    }
+    return line;
+}
+
+/* The column whose name is that of answers' tokens; -1: none. */
+static int find_output(char *head)
+{
+    static const char *const name[] = { "GeneratedTokens", "Response tokens" };
+    int column = 0;
+
+    for (char *at = head; at; at = column_of(at, 1), column++)
+        for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
+            if (strcspn(at, ",\r\n") == strlen(name[i]) && strncmp(at, name[i], strlen(name[i])) == 0)
+                return column;
+    return -1;
+}
+
 static int add_line(struct reading *r, char *line, struct err *err)
 {
-    char *end = line + strcspn(line, ",");
-    double second;
+    char *tokens = r->output_column > 0 ? column_of(line, r->output_column) : NULL;
+    double second, output = 0;
 
-    *end = '\0';
+    if (tokens) {
+        tokens[strcspn(tokens, ",\r")] = '\0';
+        if (!parse_real(tokens, &output))
+            return err_set(err, ERR_FORMAT, "'%.40s' is not the number of tokens of an answer", tokens);
+    }
+    line[strcspn(line, ",")] = '\0';
     if (!parse_real(line, &second))
         second = request_time(line);
-    return isnan(second) ? err_set(err, ERR_FORMAT, "'%.40s' is not a time", line) : add(r, second, -1, err);
+    return isnan(second) ? err_set(err, ERR_FORMAT, "'%.40s' is not a time", line) : add(r, second, -1, output, err);
 }
 
 /* Is the first line the head of a CSV with times? */
@@ -90,9 +123,13 @@ static bool is_csv(const char *text)
 
 static int read_csv(struct reading *r, char *text, struct err *err)
 {
-    int n_line = 2;
+    char *line = text + strcspn(text, "\n");
+    bool more = *line;
 
-    for (char *line = text + strcspn(text, "\n"); *line; n_line++) {
+    *line = '\0';
+    r->output_column = find_output(text);
+    *line = more ? '\n' : '\0';
+    for (int n_line = 2; *line; n_line++) {
         char *begin = line + 1; /* line is at the end of the one before */
         line = begin + strcspn(begin, "\n");
         char end = *line;
@@ -129,7 +166,7 @@ static int read_records(struct reading *r, const struct buf *bytes, struct err *
         int32_t context = map_add(r->contexts, name, strlen(name), NULL);
         if (context == MAP_NOMEM)
             return err_nomem(err);
-        if (add(r, second, context, err))
+        if (add(r, second, context, 0, err))
             return err->code;
     }
     return 0;
@@ -170,7 +207,7 @@ static int finish(struct trace *t, const struct reading *r, struct err *err)
         return err_nomem(err);
     for (int i = 0; i < n; i++) {
         int64_t at = t->timed ? (int64_t)llround((q[i].second - first) * ns_per_s) : 0;
-        t->request[i] = (struct trace_request){ at, q[i].context, q[i].number };
+        t->request[i] = (struct trace_request){ at, q[i].context, q[i].number, q[i].output };
     }
     t->n = n;
     qsort(t->request, (size_t)n, sizeof(*t->request), by_arrival);
@@ -194,7 +231,7 @@ static int make_poisson(struct reading *r, const char *text, uint64_t seed, stru
         n > REQUESTS_MAX)
         return err_set(err, ERR_USAGE, "'poisson:%s' is not poisson:QPS,N: requests per second, and how many", text);
     for (int64_t i = 0; i < n; i++) {
-        if (add(r, second, -1, err))
+        if (add(r, second, -1, 0, err))
             return err->code;
         second -= log(1 - rng_unit(&rng)) / rate;
     }

@@ -3,9 +3,9 @@
  * Recognised by content; JSON Lines may be compressed, as access logs (formats/access.h):
  *
  *     access rows     {"context":"qasper/12","at":17.25}    seconds; "count" counts as so many requests at that time
- *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table
- *     Azure           TIMESTAMP,ContextTokens,...           2023-11-16 18:15:46.6805900
- *     BurstGPT        Timestamp,Model,...                   seconds
+ *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table; "output_length"
+ *     Azure           TIMESTAMP,ContextTokens,...           2023-11-16 18:15:46.6805900; GeneratedTokens
+ *     BurstGPT        Timestamp,Model,...                   seconds; Response tokens
  *     oracleGeneral   libCacheSim's records of 24 bytes, in a file whose name ends like this or .bin: seconds (u32), an
  *                     object (u64), which is a context; its size (u32) and next use (i64) are not looked at
  *     poisson:QPS,N   no file: N requests, exponential gaps
@@ -26,6 +26,7 @@ struct trace {
         int64_t at;      // ns after the first
         int32_t context; // of `contexts`, or drawn; -1: the trace does not say
         int32_t number;  // its place in the trace
+        int32_t output;  // tokens of its answer; 0: the trace does not say
     } * request;
     int n;
     struct map contexts; // the names in the trace

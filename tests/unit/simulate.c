@@ -234,12 +234,10 @@ static void run_steps(double memory_bytes, double *ttft_s, double *e2e_s)
     double gpu_s[] = { 3, 0.1, 0.0005 }, kept[] = { 400e6, 200e6, 5e9 };
     struct world w = { .gpu_s = gpu_s, .kept = kept };
     const struct tiers no_tiers = { 0 };
-    const struct steps_gpu gpu = { .token_s = 1e-3,
-                                   .weights_bytes = 1e9,
-                                   .kv_token_bytes = 1e6,
-                                   .memory_bytes = memory_bytes,
-                                   .bytes_per_s = 1e12,
-                                   .output_tokens = 3 };
+    const struct steps_gpu gpu = {
+        .token_s = 1e-3, .weights_bytes = 1e9, .kv_token_bytes = 1e6, .memory_bytes = memory_bytes, .bytes_per_s = 1e12
+    };
+    static const int32_t output[] = { 3, 3, 3 };
     struct simulation s = simulation_of(&w, &no_tiers, at, 3, 1);
     struct err err;
 
@@ -247,6 +245,7 @@ static void run_steps(double memory_bytes, double *ttft_s, double *e2e_s)
     s.ttft_s = ttft_s;
     s.e2e_s = e2e_s;
     s.gpu = &gpu;
+    s.output = output;
     cr_assert_eq(simulate(&s, &err), 0);
     cr_expect_eq(w.finished, 3);
     cr_expect_float_eq(s.in_system_s, ttft_s[0] + ttft_s[1] + ttft_s[2], 1e-9);

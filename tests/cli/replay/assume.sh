@@ -46,6 +46,21 @@ awk -F'\t' '
 		kv = 131072 * (3 * (2 * 1536 + 3) + 2 * 100 + 3) / 4 / 2 # mean of four requests, of two steps after 1 and 2 tokens
 		print "tokens", near($at["itl_s"], (weights + kv) / (.8 * 3.35e12)), near($at["e2e_s"], $at["ttft_mean_s"] + 2 * $at["itl_s"])
 	}' b.tsv
+# Answers as long as the trace says: 9 tokens.
+replay --assume '' --policy prefill --rate 0 --batch >o.tsv
+ends='NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i }
+	NR == 2 { print "answers", (($at["e2e_s"] - $at["ttft_mean_s"]) / $at["itl_s"] + 1) }'
+awk -F'\t' "$ends" o.tsv
+batch() { evp-replay -q "$DATA/table.h5" --tiers tiers.json --contexts zipf:1 --policy prefill --rate 0 --warm 0 --batch -m synthetic:llama-3.1-8b --gpu H100 "$@"; }
+printf 'TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:15:46.68,374,44\n2023-11-16 18:15:50.9,396,46\r\n' >azure.csv
+batch --trace azure.csv | awk -F'\t' "$ends"
+printf 'Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n' >burst.csv
+batch --trace burst.csv | awk -F'\t' "$ends"
+batch --trace burst.csv --output-tokens 5 | awk -F'\t' "$ends"
+sed -i 's/,18,/,x,/' burst.csv
+refused batch --trace burst.csv
+sed -i 's/,x,/,-1,/' burst.csv
+refused batch --trace burst.csv
 echo '{"model_type":"llama","architectures":["LlamaForCausalLM"],"hidden_size":8192,"intermediate_size":28672,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,"vocab_size":128256,"rms_norm_eps":1e-5,"rope_theta":500000,"max_position_embeddings":8192}' >config.json
 refused evp-replay -q -m config.json --gpu H100 --tiers tiers.json --trace trace.jsonl --assume '' --policy lru --batch
 refused evp-replay -q "$DATA/table.h5" --tiers tiers.json --trace trace.jsonl --policy lru --batch
