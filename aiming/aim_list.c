@@ -394,7 +394,7 @@ static int pose(struct aiming *a, const struct aim_job *j, const struct placemen
         return err->code;
     placement_aim_init(&a->aim, in, a->plan.plan.price);
     a->belief = (struct belief){ in->table.n_configs, in->table.belief_mean, in->table.belief_between,
-                                 in->table.belief_within };
+                                 in->table.belief_within, NULL };
     a->aim.aim.belief = &a->belief;
     a->aim.visit = a->visit;
     a->aim.n_questions = a->n_questions;

@@ -431,7 +431,8 @@ static double context_loss(const struct aim_problem *p, struct aim_work *w, int 
     for (int i = 0; i < w->n; i++) {
         const struct rival *r = &w->rival[i];
         double lowest = w->of.floor > 0 ? r->value + w->of.scale * (w->of.floor - r->mean) : -HUGE_VAL;
-        w->evpi[n++] = (struct evpi_candidate){ r->value, w->of.scale * sqrt(r->variance), lowest };
+        double highest = r->value + w->of.scale * fmax(0, 1 - r->mean);
+        w->evpi[n++] = (struct evpi_candidate){ r->value, w->of.scale * sqrt(r->variance), lowest, highest };
     }
     return fmax(0, expected_best(w->known, w->evpi, n) - best);
 }

@@ -6,7 +6,10 @@
 #include <stdlib.h>
 
 enum { EM_ROUNDS = 4 };
-static const double VARIANCE_MAX = 0.25; // the largest variance of numbers from 0 to 1
+enum { USUAL_CONTEXTS = 5, POOL_FREEDOM = 3 }; // as which the usual ratio, and the variance of all configs, count
+static const double VARIANCE_MAX = 0.25;       // the largest variance of numbers from 0 to 1
+static const double USUAL_RATIO = 0.1;         // of between to within
+static const double USUAL_WITHIN = 0.07;       // where no two answers can be compared
 
 static size_t cell_of(const struct belief_cells *cells, int context, int config)
 {
@@ -15,18 +18,20 @@ static size_t cell_of(const struct belief_cells *cells, int context, int config)
 
 static bool is_asked(const struct belief_cells *cells, int context, int config)
 {
-    return cells->n[cell_of(cells, context, config)] > 0;
+    size_t cell = cell_of(cells, context, config);
+
+    return cells->n[cell] > 0 && !isnan(cells->mean[cell]); // a cell that breaks a rule has no mean
 }
 
 struct believed belief_of(const struct belief *b, int config, double mean, int n)
 {
-    double between = b->between[config], within = b->within[config];
+    double between = b->between[config], within = b->within[config], doubt = b->doubt ? b->doubt[config] : 0;
 
     if (n <= 0)
-        return (struct believed){ b->mean[config], sqrt(between) };
+        return (struct believed){ b->mean[config], sqrt(between + doubt) };
     double noise = between + within / n, weight = noise > 0 ? between / noise : 1;
     return (struct believed){ fmin(b->mean[config] + weight * (mean - b->mean[config]), 1),
-                              sqrt(between * (1 - weight)) };
+                              sqrt(between * (1 - weight) + (1 - weight) * (1 - weight) * doubt) };
 }
 
 /* Does the prior have a config? */
@@ -52,23 +57,40 @@ static void find_complete(const struct belief_cells *cells, const bool *asked, b
         complete[c] = true;
 }
 
-/* The variance of similarities within a cell, pooled over the cells of a config; NAN: no cell has two questions. */
-static double pooled_within(const struct belief_cells *cells, int v)
+/* The variance of similarities within the cells of a config, and its degrees of freedom; 0: no cell has two questions. */
+static double pooled_within(const struct belief_cells *cells, int v, double *freedom)
 {
-    double squares = 0, freedom = 0;
+    double squares = 0;
 
+    *freedom = 0;
     if (has_prior(cells, v)) {
-        freedom = BELIEF_PRIOR_CONTEXTS * (BELIEF_PRIOR_QUESTIONS - 1);
-        squares = freedom * cells->prior->within[v];
+        *freedom = BELIEF_PRIOR_CONTEXTS * (BELIEF_PRIOR_QUESTIONS - 1);
+        squares = *freedom * cells->prior->within[v];
     }
     for (int c = 0; c < cells->n_contexts; c++) {
         size_t cell = cell_of(cells, c, v);
-        if (cells->n[cell] < 2)
+        if (!is_asked(cells, c, v) || cells->n[cell] < 2)
             continue;
         squares += (cells->n[cell] - 1) * cells->std[cell] * cells->std[cell];
-        freedom += cells->n[cell] - 1;
+        *freedom += cells->n[cell] - 1;
     }
-    return freedom > 0 ? squares / freedom : (double)NAN;
+    return *freedom > 0 ? squares / *freedom : 0;
+}
+
+/* Sets within of all asked configs, each drawn towards that of all; NAN: no cell of any config has two questions. */
+static void fit_within(struct belief *b, const struct belief_cells *cells, const bool *asked)
+{
+    double squares = 0, all = 0, freedom;
+
+    for (int v = 1; v < b->n_configs; v++) {
+        squares += asked[v] ? pooled_within(cells, v, &freedom) * freedom : 0;
+        all += asked[v] ? freedom : 0;
+    }
+    for (int v = 1; v < b->n_configs; v++)
+        if (asked[v]) {
+            double own = pooled_within(cells, v, &freedom);
+            b->within[v] = (freedom * own + POOL_FREEDOM * squares / all) / (freedom + POOL_FREEDOM);
+        }
 }
 
 static void fit_moments(struct belief *b, const struct belief_cells *cells, const bool *complete, int v)
@@ -88,9 +110,8 @@ static void fit_moments(struct belief *b, const struct belief_cells *cells, cons
             squares += off * off;
         }
     double variance = n > 1 ? squares / (n - 1) : 0;
-    b->within[v] = pooled_within(cells, v);
     if (isnan(b->within[v]))
-        b->within[v] = variance * n / per_question;
+        b->within[v] = n > 1 ? variance * n / per_question : USUAL_WITHIN;
     b->between[v] = fmax(0, variance - b->within[v] * per_question / n);
 }
 
@@ -98,7 +119,6 @@ static void begin_with_prior(struct belief *b, const struct belief_cells *cells,
 {
     b->mean[v] = cells->prior->mean[v];
     b->between[v] = cells->prior->between[v];
-    b->within[v] = pooled_within(cells, v);
 }
 
 /* ---- expectation-maximisation ---------------------------------------------- */
@@ -161,14 +181,30 @@ static void pool_scale(struct belief *b, const struct belief_cells *cells, const
         }
 }
 
+/* ---- few contexts ------------------------------------------------------------ */
+
+static void add_doubt(struct belief *b, const struct belief_cells *cells, int v)
+{
+    const double tiny = 1e-12; /* a cell without any variance */
+    double prior = has_prior(cells, v) ? BELIEF_PRIOR_CONTEXTS : 0, n = count_asked(cells, v) + prior;
+
+    b->between[v] = (USUAL_CONTEXTS * USUAL_RATIO * b->within[v] + n * b->between[v]) / (USUAL_CONTEXTS + n);
+    double said = prior / fmax(b->between[v] + b->within[v] / BELIEF_PRIOR_QUESTIONS, tiny);
+    for (int c = 0; c < cells->n_contexts; c++)
+        if (is_asked(cells, c, v))
+            said += 1 / fmax(b->between[v] + b->within[v] / cells->n[cell_of(cells, c, v)], tiny);
+    b->doubt[v] = 1 / said;
+}
+
 /* ---- the whole fit ----------------------------------------------------------- */
 
 static int allocate(struct belief *b, int n_configs, struct err *err)
 {
     size_t n = (size_t)n_configs + 1;
 
-    *b = (struct belief){ n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)) };
-    if (!b->mean || !b->between || !b->within)
+    *b = (struct belief){ n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)),
+                          calloc(n, sizeof(double)) };
+    if (!b->mean || !b->between || !b->within || !b->doubt)
         return err_nomem(err);
     for (int v = 0; v < n_configs; v++)
         b->mean[v] = b->between[v] = b->within[v] = (double)NAN;
@@ -189,6 +225,7 @@ int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *e
         for (int v = 1; v < cells->n_configs; v++)
             asked[v] = count_asked(cells, v) > 0 || has_prior(cells, v);
         find_complete(cells, asked, complete);
+        fit_within(b, cells, asked);
         for (int v = 1; v < cells->n_configs; v++) {
             if (!asked[v])
                 continue;
@@ -200,6 +237,9 @@ int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *e
                 refine(b, cells, v);
         }
         pool_scale(b, cells, asked);
+        for (int v = 1; v < cells->n_configs; v++)
+            if (asked[v])
+                add_doubt(b, cells, v);
     }
     free(asked);
     free(complete);
@@ -211,5 +251,6 @@ void belief_release(struct belief *b)
     free(b->mean);
     free(b->between);
     free(b->within);
+    free(b->doubt);
     *b = (struct belief){ 0 };
 }

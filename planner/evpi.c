@@ -28,12 +28,13 @@ static const double weight[HALF] = {
     0.0041470332605629233, 0.0017832807216942152
 };
 
-/* The probability that a candidate's value is at most x; values below the floor count as none. */
+/* The probability that a candidate's value is at most x; values below the floor count as none, those above the highest
+ * as that. */
 static double below(const struct evpi_candidate *c, double x)
 {
     double z = ((x > c->lowest ? x : c->lowest) - c->value) / c->sd;
 
-    return z > far_off ? 1 : z < -far_off ? 0 : normal_cdf(z);
+    return z > far_off || x >= c->highest ? 1 : z < -far_off ? 0 : normal_cdf(z);
 }
 
 /* The probability that any candidate is above x. */
@@ -55,7 +56,8 @@ double expected_best(double known, const struct evpi_candidate *at, int n)
         double spread = far_off * at[i].sd;
         if (at[i].sd > 0 ? at[i].value - spread >= at[i].lowest : at[i].value >= at[i].lowest)
             low = fmax(low, at[i].value - spread);
-        high = fmax(high, at[i].sd > 0 || at[i].value >= at[i].lowest ? at[i].value + spread : high);
+        if (at[i].sd > 0 || at[i].value >= at[i].lowest)
+            high = fmax(high, fmin(at[i].value + spread, at[i].highest));
     }
     double middle = (high + low) / 2, half = (high - low) / 2;
     for (int k = 0; k < HALF && half > 0; k++)

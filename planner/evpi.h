@@ -17,6 +17,7 @@
 struct evpi_candidate {
     double value, sd; // sd 0: certain
     double lowest;    // values below this are not allowed: quality below a floor; -HUGE_VAL: none
+    double highest;   // of quality 1: a value above counts as this; HUGE_VAL: no limit
 };
 
 /* E max(known, X_1, .., X_n); a draw that is not allowed does not count. */

@@ -445,7 +445,7 @@ int score_prior(struct belief *prior, const struct table *from, const struct tab
     if (!from->belief_mean)
         return err_set(err, ERR_FORMAT, "the prior has no predictions: run evp-score on it");
     *prior = (struct belief){ t->n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)),
-                              calloc(n, sizeof(double)) };
+                              calloc(n, sizeof(double)), NULL };
     if (!prior->mean || !prior->between || !prior->within)
         return err_nomem(err);
     for (int v = 0; v < t->n_configs; v++) {

@@ -11,9 +11,9 @@
 /* E max(0, X) of a standard normal is 1 / sqrt(2 pi); of two, 1 / sqrt(pi). */
 Test(evpi, closed_forms)
 {
-    const struct evpi_candidate one[] = { { 0, 1, -HUGE_VAL } };
-    const struct evpi_candidate two[] = { { 0, 1, -HUGE_VAL }, { 0, 1, -HUGE_VAL } };
-    const struct evpi_candidate sure[] = { { 3, 0, -HUGE_VAL }, { 1, 0.1, -HUGE_VAL } };
+    const struct evpi_candidate one[] = { { 0, 1, -HUGE_VAL, HUGE_VAL } };
+    const struct evpi_candidate two[] = { { 0, 1, -HUGE_VAL, HUGE_VAL }, { 0, 1, -HUGE_VAL, HUGE_VAL } };
+    const struct evpi_candidate sure[] = { { 3, 0, -HUGE_VAL, HUGE_VAL }, { 1, 0.1, -HUGE_VAL, HUGE_VAL } };
 
     cr_assert_float_eq(expected_best(0, one, 1), 1 / sqrt(2 * M_PI), 1e-13);
     cr_assert_float_eq(expected_best(-100, two, 2), 1 / sqrt(M_PI), 1e-10);
@@ -25,7 +25,8 @@ Test(evpi, closed_forms)
 /* A candidate below its floor is worth nothing, not its value. */
 Test(evpi, floors_bar)
 {
-    const struct evpi_candidate half = { 0, 1, 0 }, never = { 0, 1, 20 }, barred = { 5, 0, 6 };
+    const struct evpi_candidate half = { 0, 1, 0, HUGE_VAL }, never = { 0, 1, 20, HUGE_VAL },
+                                barred = { 5, 0, 6, HUGE_VAL };
 
     cr_assert_float_eq(expected_best(-1, &half, 1), -0.5 + 1 / sqrt(2 * M_PI), 1e-3, "half of the time -1");
     cr_assert_float_eq(expected_best(-1, &never, 1), -1, 1e-12);
@@ -84,7 +85,7 @@ static struct world *world_new(void)
         w.quality[i] = mean[i % V];
         w.sd[i] = i % V ? 0.1F : 0;
     }
-    w.belief = (struct belief){ V, w.mean, w.between, w.within };
+    w.belief = (struct belief){ V, w.mean, w.between, w.within, NULL };
     w.plan = (struct plan_problem){ CONTEXTS, V, T, w.capacity, candidates, &w, NULL };
     w.aim = (struct aim_problem){ .plan = &w.plan,
                                   .price = w.price,

@@ -22,7 +22,7 @@ static struct belief fit(const double *mean, const double *std, const int32_t *n
 Test(belief, a_cell_moves_towards_its_config)
 {
     double mean = 0.6, between = 0.03, within = 0.08;
-    struct belief b = { 1, &mean, &between, &within };
+    struct belief b = { 1, &mean, &between, &within, NULL };
 
     struct believed is = belief_of(&b, 0, 0.8, 4); // 0.03 / (0.03 + 0.08 / 4) = 0.6
     cr_assert_float_eq(is.quality, 0.72, 1e-15);
@@ -64,7 +64,13 @@ Test(belief, moments_and_then_em)
         double w = between / (between + 0.01);
         between = between * (1 - w) + w * w * 0.04; // each mean is 0.2 off
     }
-    cr_assert_float_eq(b.between[1], between, 1e-15, "one config: pooling changes nothing");
+    between = (5 * 0.1 * 0.04 + 2 * between) / 7; // pooling changes nothing; a tenth of within counts as five contexts
+    cr_assert_float_eq(b.between[1], between, 1e-15);
+    cr_assert_float_eq(b.doubt[1], (between + 0.01) / 2, 1e-15); // of the mean of two contexts
+    struct believed is = belief_of(&b, 1, 0.8, 4);
+    double w = between / (between + 0.01);
+    cr_assert_float_eq(is.sd, sqrt(between * (1 - w) + (1 - w) * (1 - w) * b.doubt[1]), 1e-15);
+    cr_assert_float_eq(belief_of(&b, 1, (double)NAN, 0).sd, sqrt(between + b.doubt[1]), 1e-15);
     belief_release(&b);
 }
 
@@ -75,9 +81,10 @@ Test(belief, single_questions_say_nothing_of_contexts)
     const int32_t one[] = { 1, 1, 1, 1 };
     struct belief b = fit(two_means, std, one, 2);
 
-    cr_assert_eq(b.between[1], 0);
     cr_assert_float_eq(b.within[1], 0.08, 1e-15);
-    cr_assert_float_eq(belief_of(&b, 1, 0.8, 1).quality, 0.6, 1e-15);
+    cr_assert_float_eq(b.between[1], 5 * 0.1 * 0.08 / 7, 1e-15);
+    double w = b.between[1] / (b.between[1] + 0.08);
+    cr_assert_float_eq(belief_of(&b, 1, 0.8, 1).quality, 0.6 + w * 0.2, 1e-15);
     belief_release(&b);
 }
 
@@ -86,7 +93,9 @@ Test(belief, one_context_keeps_its_mean)
     const double std[] = { 0, 0.2 };
     struct belief b = fit(two_means, std, four, 1);
 
-    cr_assert_float_eq(belief_of(&b, 1, 0.4, 4).quality, 0.4, 1e-15);
+    struct believed is = belief_of(&b, 1, 0.4, 4);
+    cr_assert_float_eq(is.quality, 0.4, 1e-15);
+    cr_assert_gt(is.sd, 0.05, "four answers are not certain");
     belief_release(&b);
 }
 

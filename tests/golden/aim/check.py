@@ -23,8 +23,11 @@ def belief_of(b, mean, n):
         noise = between + within / n
         w = np.where(noise > 0, between / noise, 1)
         quality, var = np.minimum(m + w * (mean - m), 1), between * (1 - w)
+        says = np.where(n > 0, 1 / np.maximum(between + within / np.maximum(n, 1), 1e-12), 0).sum(0)
+        doubt = np.where(says > 0, 1 / says, 0) * (np.arange(len(m)) > 0)
+        var = var + (1 - w) ** 2 * doubt
     # A doubt is kept as a float: what is computed from it is compared, and begins with the same one.
-    sd = np.sqrt(np.where(n > 0, var, between)).astype(np.float32).astype(float)
+    sd = np.sqrt(np.where(n > 0, var, between + doubt)).astype(np.float32).astype(float)
     return np.where(n > 0, quality, m), sd * sd
 
 
@@ -54,13 +57,14 @@ def loss_of(w, price, quality, var, c, points=64):
     lowest = value + scale * (w.floor[c] - q) if w.floor[c] > 0 else np.full(len(value), -np.inf)
     sure = np.where(sd > 0, value - 8.5 * sd, value) >= lowest
     low = max([known] + list((value - 8.5 * sd)[sure]))
-    high = max([known] + [v + 8.5 * s for v, s, l in zip(value, sd, lowest) if s > 0 or v >= l])
+    highest = value + scale * np.maximum(0, 1 - q)  # of quality 1
+    high = max([known] + [min(v + 8.5 * s, h) for v, s, l, h in zip(value, sd, lowest, highest) if s > 0 or v >= l])
     x, weight = np.polynomial.legendre.leggauss(points)
     x = (high + low) / 2 + (high - low) / 2 * x
     F = np.ones_like(x)
-    for v, s, l in zip(value, sd, lowest):
+    for v, s, l, h in zip(value, sd, lowest, highest):
         if s > 0:
-            F *= Phi((np.maximum(x, l) - v) / s)
+            F *= np.where(x >= h, 1, Phi((np.maximum(x, l) - v) / s))
     best = known if at < 0 else value[list(np.flatnonzero(there) + 1).index(at)]
     return max(0, low + (high - low) / 2 * (weight * (1 - F)).sum() - best)
 
@@ -159,7 +163,7 @@ compare("floors", 7, floors=0.7)
 compare("floors, many questions", 8, floors=1.0, Q=50, asked=(0, 50))
 compare("three configs", 11, V=3, asked=(0, 4))
 
-# The bound holds under the model: the mean loss over 200 drawn tables is below the mean printed.
+# The estimate is right under the model, where no quality is above 1: the mean loss over 200 drawn tables.
 rng = np.random.default_rng(12)
 said, lost = [], []
 for k in range(200):
@@ -167,7 +171,7 @@ for k in range(200):
     tokens = rng.uniform(300, 3000, C)
     bytes = np.floor(tokens[:, None] * 1000 * np.concatenate([[1], np.linspace(0.8, 0.1, V - 1)]))
     level = np.concatenate([[1], np.linspace(0.85, 0.5, V - 1)])
-    true = level + 0.08 * rng.standard_normal((C, V))
+    true = np.minimum(level + 0.08 * rng.standard_normal((C, V)), 1)
     true[:, 0] = 1
     answers = true[..., None] + 0.25 * rng.standard_normal((C, V, Q))
     answers[:, 0] = 1
@@ -180,8 +184,8 @@ for k in range(200):
     said.append((max(0, is_["bound"] - is_["objective"]) + is_["loss"]) / gain)
     lost.append((best["bound"] - w.utility(is_["placement"], true)) / gain)
 said, lost = np.array(said), np.array(lost)
-error = (said - lost).std(ddof=1) / np.sqrt(len(said))
+ratio = said.mean() / lost.mean()
 held = int((lost <= said).sum())
-say((said - lost).mean() > -2 * error, f"200 drawn tables lose {lost.mean():.5f} of the gain, the estimate says {said.mean():.5f}; "
+say(1 / 1.4 < ratio < 1.4, f"200 drawn tables lose {lost.mean():.5f} of the gain, the estimate says {said.mean():.5f}; "
     f"it was exceeded in {200 - held}")
 sys.exit(failed)

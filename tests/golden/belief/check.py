@@ -25,17 +25,25 @@ def reference(mean, std, n, prior=None):
         w = np.divide(b[v], noise, out=np.ones(len(rows)), where=noise > 0)
         return np.minimum(m[v] + w * (mean[rows, v] - m[v]), 1), b[v] * (1 - w)
 
+    # within: pooled, the prior counts as 110 degrees of freedom, the pool of all configs as three
+    squares = np.where(n > 1, (n - 1) * np.nan_to_num(std) ** 2, 0).sum(0) * asked
+    freedom = np.where(n > 1, n - 1, 0).sum(0) * asked
+    if prior is not None:
+        squares, freedom = squares + 110 * np.where(known, prior[2], 0) * asked, freedom + 110 * known * asked
+    if freedom.sum():
+        s[asked] = ((squares + 3 * squares.sum() / freedom.sum()) / (freedom + 3))[asked]
+
     for v in np.flatnonzero(asked):
-        rows, two = np.flatnonzero(n[:, v] > 0), n[:, v] > 1
-        squares, freedom = ((n[two, v] - 1) * std[two, v] ** 2).sum(), (n[two, v] - 1).sum()
+        rows = np.flatnonzero(n[:, v] > 0)
         if known[v]:
-            m[v], b[v], s[v] = prior[0, v], prior[1, v], (squares + 110 * prior[2, v]) / (freedom + 110)
+            m[v], b[v] = prior[0, v], prior[1, v]
         else:
             some = np.flatnonzero(complete & (n[:, v] > 0))
             y, per = mean[some, v], np.mean(1 / n[some, v])
             m[v] = y.mean()
             variance = y.var(ddof=1) if len(y) > 1 else 0
-            s[v] = squares / freedom if two.any() else variance / per
+            if not freedom.sum():
+                s[v] = variance / per if len(y) > 1 else 0.07
             b[v] = max(0, variance - s[v] * per)
         for _ in range(4):  # the prior is ten more contexts, whose mean and variance are its own
             q, var = posterior(v, rows)
@@ -47,11 +55,17 @@ def reference(mean, std, n, prior=None):
     if asked.any() and s[asked].sum() > 0:
         k = 10 / (9 + (n > 0).sum(0)[asked] + 10 * known[asked])
         b[asked] = np.minimum((1 - k) * b[asked] + k * b[asked].sum() * s[asked] / s[asked].sum(), 0.25)
-    quality, sd = np.tile(m, (C, 1)), np.tile(np.sqrt(b), (C, 1))
+    doubt = np.zeros(V)
+    for v in np.flatnonzero(asked):
+        rows, more = np.flatnonzero(n[:, v] > 0), 10 * known[v]
+        b[v] = (5 * 0.1 * s[v] + (len(rows) + more) * b[v]) / (5 + len(rows) + more)
+        doubt[v] = 1 / ((1 / np.maximum(b[v] + s[v] / n[rows, v], 1e-12)).sum() + more / max(b[v] + s[v] / 12, 1e-12))
+    quality, sd = np.tile(m, (C, 1)), np.tile(np.sqrt(b + doubt), (C, 1))
     for v in range(V):
         rows = np.flatnonzero(n[:, v] > 0)
         quality[rows, v], var = posterior(v, rows)
-        sd[rows, v] = np.sqrt(var)
+        w = np.divide(b[v], b[v] + s[v] / n[rows, v], out=np.ones(len(rows)), where=b[v] + s[v] > 0)
+        sd[rows, v] = np.sqrt(var + (1 - w) ** 2 * doubt[v])
     return np.concatenate([np.stack([m, b, s], 1).ravel(), np.stack([quality.ravel(), sd.ravel()], 1).ravel()])
 
 
@@ -87,6 +101,7 @@ compare("a tenth of the cells asked", *table(60, 10, (1, 12), missing=0.9))
 compare("some contexts complete", *table(40, 4, (2, 8), missing=0.3))
 compare("one question in each cell", *table(20, 5, (1, 1)))
 compare("one context", *table(1, 6, (8, 8)))
+compare("one context, one question", *table(1, 6, (1, 1)))
 compare("the reference alone", *table(5, 1, (4, 4)))
 compare("answers that never vary", *table(10, 3, (4, 4), within=0))
 compare("contexts that never vary", *table(10, 3, (4, 4), between=0))

@@ -11,8 +11,8 @@ static bool read_prior(struct belief *prior, int n_configs)
 {
     size_t n = (size_t)n_configs;
 
-    *prior =
-        (struct belief){ n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)), calloc(n, sizeof(double)) };
+    *prior = (struct belief){ n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)),
+                              calloc(n, sizeof(double)), NULL };
     for (int v = 0; v < n_configs; v++)
         if (scanf("%lf %lf %lf", &prior->mean[v], &prior->between[v], &prior->within[v]) != 3)
             return false;
