@@ -37,11 +37,8 @@ static int open_unpacked(struct rows_in *in, const char *path, const struct buf 
     struct buf label = { 0 };
 
     buf_printf(&label, "'%s'", path);
-    if (bytes->n == 0)
-        err_set(err, ERR_FORMAT, "%s is empty", buf_str(&label));
-    int code = buf_failed(&label) ? err_nomem(err)
-               : bytes->n == 0
-                   ? ERR_FORMAT
+    int code = buf_failed(&label)
+                   ? err_nomem(err)
                    : rows_open_bytes(in, &(struct rows_bytes){ buf_str(&label), bytes->at, bytes->n }, "access", err);
     buf_release(&label);
     return code;

@@ -61,14 +61,17 @@ struct manifest {
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none of them
     double slo_ttft_s, slo_weight;             // the promised TTFT, and the cost of lateness; 0: nothing is promised
     bool optimal;                              // the solver has proved that no plan has a higher objective
-    double gain_gap;        // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
-    double move_cost;       // utility that the objective loses per byte that the operations write
-    double move_price;      // further utility per byte, from the cap max_move: counts in upper_bound only
-    int64_t max_move;       // bytes; INT64_MAX: no cap
-    double expected_loss;   // estimated utility lost against a plan that knows every quality; 0: not known
-    bool predicted;         // the plan uses predicted train qualities
-    double min_quality;     // of a live plan: the floor for new contexts
-    double price[TIER_MAX]; // utility per byte on each tier; they prove upper_bound
+    double gain_gap;      // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
+    double move_cost;     // utility that the objective loses per byte that the operations write
+    double move_price;    // further utility per byte, from the cap max_move: counts in upper_bound only
+    int64_t max_move;     // bytes; INT64_MAX: no cap
+    double expected_loss; // estimated utility lost against a plan that knows every quality; 0: not known
+    bool predicted;       // the plan uses predicted train qualities
+    /* floors that the plan keeps, of quality - sure_z * quality_sd; 0: none. A live plan has min_quality for new contexts */
+    double min_quality, min_quality_worst, min_facts, sure_z;
+    bool measured_only;            // the plan uses only variants that answered train questions
+    char rules_digest[DIGEST_HEX]; // of formats/rules.h; "": none
+    double price[TIER_MAX];        // utility per byte on each tier; they prove upper_bound
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
     int n_totals;         // may be 0

@@ -87,11 +87,14 @@ static int read_configs(struct manifest *m, const struct json *configs, struct e
     return 0;
 }
 
-static int read_optimal(struct manifest *m, const struct json *optimal, struct err *err)
+/* Absent: false. */
+static int read_bool(const struct json *header, const char *name, bool *to, struct err *err)
 {
-    if (optimal && !json_is_bool(optimal))
-        return err_set(err, ERR_FORMAT, "field 'optimal' is neither true nor false");
-    m->optimal = optimal && json_true(optimal);
+    const struct json *value = json_get(header, name);
+
+    if (value && !json_is_bool(value))
+        return err_set(err, ERR_FORMAT, "field '%s' is neither true nor false", name);
+    *to = value && json_true(value);
     return 0;
 }
 
@@ -103,15 +106,19 @@ static int read_header(struct manifest *m, const struct json *header, int versio
     m->max_move = INT64_MAX;
     if (read_digest(header, "model_digest", m->model_digest, err) ||
         read_digest(header, "table_digest", m->table_digest, err) ||
+        read_digest(header, "rules_digest", m->rules_digest, err) ||
         read_digest(header, "previous", m->previous, err) || json_want_real(header, "alpha", &m->alpha, err) ||
         json_want_text(header, "solver", &solver, err) || json_want_real(header, "objective", &m->objective, err) ||
         json_may_real(header, "slo_ttft_s", &m->slo_ttft_s, err) ||
         json_may_real(header, "slo_weight", &m->slo_weight, err) ||
         json_may_real(header, "upper_bound", &m->upper_bound, err) || json_may_real(header, "gap", &m->gap, err) ||
-        json_may_real(header, "gain_gap", &m->gain_gap, err) || read_optimal(m, json_get(header, "optimal"), err) ||
+        json_may_real(header, "gain_gap", &m->gain_gap, err) || read_bool(header, "optimal", &m->optimal, err) ||
         json_may_real(header, "move_cost", &m->move_cost, err) ||
         json_may_real(header, "move_price", &m->move_price, err) ||
+        read_bool(header, "measured_only", &m->measured_only, err) ||
         json_may_real(header, "min_quality", &m->min_quality, err) ||
+        json_may_real(header, "min_quality_worst", &m->min_quality_worst, err) ||
+        json_may_real(header, "min_facts", &m->min_facts, err) || json_may_real(header, "sure_z", &m->sure_z, err) ||
         json_may_real(header, "expected_loss", &m->expected_loss, err) ||
         json_may_int(header, "max_move", &m->max_move, err) || json_may_text(header, "qualities", &qualities, err) ||
         field_check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
@@ -124,6 +131,8 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
     if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) ||
         field_check_real("min_quality", m->min_quality, 0, err) ||
+        field_check_real("min_quality_worst", m->min_quality_worst, 0, err) ||
+        field_check_real("min_facts", m->min_facts, 0, err) || field_check_real("sure_z", fabs(m->sure_z), 0, err) ||
         field_check_real("slo_ttft_s", m->slo_ttft_s, 0, err) ||
         field_check_real("slo_weight", m->slo_weight, 0, err) ||
         field_check_real("expected_loss", m->expected_loss, 0, err))

@@ -37,8 +37,20 @@ static void header_members(const void *arg, struct json_out *w)
         json_put_text(w, "qualities", "predicted");
     if (m->expected_loss > 0)
         json_put_real(w, "expected_loss", m->expected_loss);
-    if (m->min_quality > 0)
-        json_put_real(w, "min_quality", m->min_quality);
+    const struct {
+        const char *name;
+        double value;
+    } floor[] = { { "min_quality", m->min_quality },
+                  { "min_quality_worst", m->min_quality_worst },
+                  { "min_facts", m->min_facts },
+                  { "sure_z", m->sure_z } };
+    for (size_t i = 0; i < sizeof(floor) / sizeof(*floor); i++)
+        if (floor[i].value != 0)
+            json_put_real(w, floor[i].name, floor[i].value);
+    if (m->measured_only)
+        json_put_bool(w, "measured_only", true);
+    if (*m->rules_digest)
+        json_put_text(w, "rules_digest", m->rules_digest);
     if (m->online) {
         json_begin(w, "configs", '[');
         for (int i = 0; i < m->configs.n; i++)

@@ -7,6 +7,7 @@
 #ifndef EVP_RULES_H
 #define EVP_RULES_H
 
+#include "base/digest.h"
 #include "base/err.h"
 #include "base/map.h"
 
@@ -22,5 +23,9 @@ struct rule {
  * of contexts that `ids` lacks. */
 int rules_read(struct rule *rule, const char *path, const struct map *ids, int64_t *unknown,
                struct err *err) MUST_CHECK;
+
+/* SHA-256 of the rules of n contexts, whatever their order in the file; "": there are none. */
+int rules_digest(const struct rule *rule, const char *const *id, int n, char hex[DIGEST_HEX],
+                 struct err *err) MUST_CHECK;
 
 #endif

@@ -43,6 +43,7 @@ struct placement_files {
 struct placement_left_out {
     size_t cells;                       // cells of the table that break a rule, when lenient
     int64_t accesses, accesses_unknown; // rows of the access log; rows of contexts that the table lacks
+    bool unused;                        // the access logs are empty
     int64_t rules_unknown;              // rules for contexts that the table lacks
     int64_t pins_unknown;               // pins to tiers that tiers.json lacks, when lenient
     bool predictions;                   // wanted, but the table does not say how many questions its qualities rest on
@@ -56,6 +57,7 @@ struct placement_input {
     int *row;                      // (C) the table's rows, sorted by context id: the planner's context i is row[i]
     double *frequency;             // (C) by row
     struct rule *rule;             // (C) by row
+    char rules_digest[DIGEST_HEX]; // of these; "": none
     int *pin;                      // (C) by row: tier, PLAN_RECOMPUTE, or PIN_NONE
     struct plan_placement *before; // (C) by row: where the context is now and could stay; config -1: nowhere
     struct manifest previous;      // n = 0: none

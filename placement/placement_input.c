@@ -49,6 +49,8 @@ static int check_match(const struct placement_input *in, const struct access_log
 {
     int64_t known = log->rows - log->unknown;
 
+    if (log->rows == 0)
+        return 0; /* nothing was used */
     if (in->access_min_match > 0 && known == 0)
         return err_set(err, ERR_FORMAT,
                        "'%s': none of its %lld accesses is to a context of '%s': it is the log of something else", path,
@@ -72,9 +74,29 @@ static int read_access(struct placement_input *in, const struct placement_files 
         in->left_out.accesses += log.rows;
         in->left_out.accesses_unknown += log.unknown;
     }
+    in->left_out.unused = files->n_access && in->left_out.accesses == 0;
     for (int i = 0; i < in->table.n_contexts; i++)
         in->frequency[i] = fmax(in->frequency[i], in->access_floor);
     return 0;
+}
+
+/* In the order of the ids, so that tables of the same contexts agree. */
+static int sorted_rules_digest(struct placement_input *in, struct err *err)
+{
+    int n = in->table.n_contexts;
+    struct rule *rule = malloc(((size_t)n + 1) * sizeof(*rule));
+    const char **id = malloc(((size_t)n + 1) * sizeof(*id));
+    int code = rule && id ? 0 : err_nomem(err);
+
+    for (int i = 0; i < n && !code; i++) {
+        rule[i] = in->rule[in->row[i]];
+        id[i] = in->table.context_id[in->row[i]];
+    }
+    if (!code)
+        code = rules_digest(rule, id, n, in->rules_digest, err);
+    free(rule);
+    free(id);
+    return code;
 }
 
 static int read_rules(struct placement_input *in, const struct placement_files *files, struct err *err)
@@ -93,7 +115,7 @@ static int read_rules(struct placement_input *in, const struct placement_files *
         in->pin[i] = known ? pin : PIN_NONE;
         in->left_out.pins_unknown += !known;
     }
-    return 0;
+    return sorted_rules_digest(in, err);
 }
 
 /* A context can stay where the previous manifest has it if its tokens are the same, the table has the config, and
@@ -273,6 +295,18 @@ int placement_input_take(struct placement_input *in, struct table *t, const stru
     return read_others(in, files, err);
 }
 
+/* The plan's floors; higher ones of the caller stay. */
+static void take_floors(struct placement_input *in, const struct manifest *m)
+{
+    bool floors = m->min_quality > 0 || m->min_quality_worst > 0 || m->min_facts > 0 || *m->rules_digest;
+
+    in->min_quality = fmax(in->min_quality, m->min_quality);
+    in->min_quality_worst = fmax(in->min_quality_worst, m->min_quality_worst);
+    in->min_facts = fmax(in->min_facts, m->min_facts);
+    in->sure_z = floors ? m->sure_z : in->sure_z;
+    in->measured_only = in->measured_only || m->measured_only;
+}
+
 int placement_input_as(struct placement_input *in, struct manifest *m, const struct placement_files *files,
                        struct err *err)
 {
@@ -283,8 +317,14 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     in->parallel_reads = 0; /* the manifest's tiers have it */
     m->borrows = true;
     rest.tiers = NULL;
+    take_floors(in, m);
     if (placement_input_read(in, &rest, err))
         return err->code;
+    if (strcmp(in->rules_digest, m->rules_digest) != 0 && *m->rules_digest)
+        return err_set(err, ERR_FORMAT,
+                       rest.rules ? "the plan was made with other rules than those of '%s'"
+                                  : "the plan was made with --rules; give that file too",
+                       rest.rules);
     for (int i = 0; i < m->n; i++) {
         int row = map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id));
         if (row != MAP_ABSENT)

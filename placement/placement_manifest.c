@@ -302,6 +302,11 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
 
 /* ---- the header ------------------------------------------------------------- */
 
+static bool has_floors(const struct placement_input *in)
+{
+    return in->min_quality > 0 || in->min_quality_worst > 0 || in->min_facts > 0 || *in->rules_digest;
+}
+
 int placement_manifest(struct manifest *m, const struct placement_plan *p, struct err *err)
 {
     static const char *const name[] = { "evicpress", "adaptcache", "optimal" };
@@ -318,11 +323,16 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
                             .move_price = in->move_price,
                             .max_move = in->max_move,
                             .predicted = in->kind == QUALITY_PREDICTED,
-                            .min_quality = in->online ? in->min_quality : 0,
+                            .min_quality = in->min_quality,
+                            .min_quality_worst = in->min_quality_worst,
+                            .min_facts = in->min_facts,
+                            .sure_z = has_floors(in) ? in->sure_z : 0,
+                            .measured_only = in->measured_only,
                             .tiers = in->tiers,
                             .borrows = true };
     snprintf(m->model_digest, sizeof(m->model_digest), "%s", in->table.model_digest);
     snprintf(m->previous, sizeof(m->previous), "%s", in->previous.digest);
+    snprintf(m->rules_digest, sizeof(m->rules_digest), "%s", in->rules_digest);
     snprintf(m->solver, sizeof(m->solver), "%s", name[p->solver]);
     memcpy(m->price, p->plan.price, (size_t)in->tiers.n * sizeof(*m->price));
     snprintf(m->table_digest, sizeof(m->table_digest), "%s", in->table.digest);

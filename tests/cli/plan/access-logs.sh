@@ -30,3 +30,8 @@ echo "status $?"
 : | gzip >empty.gz
 evp-plan -q table.h5 --tiers tiers.json --access empty.gz -o n.jsonl
 echo "status $?"
+# Nothing was used, with and without a log beside it.
+: >empty.jsonl
+evp-plan -q table.h5 --tiers tiers.json --access empty.jsonl --access a.jsonl -o n.jsonl && counts n.jsonl
+evp-plan -q table.h5 --tiers tiers.json --access empty.jsonl -o n.jsonl && counts n.jsonl
+evp-plan -q table.h5 --verify n.jsonl && echo verified
