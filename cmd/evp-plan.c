@@ -27,14 +27,18 @@ static struct {
     const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit;
     struct opt_list access;
     double access_floor, access_min_match;
-    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, seconds;
-    int solver, parallel_reads;
+    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, rate, seconds;
+    int solver, parallel_reads, gpus;
     uint64_t max_move; // UINT64_MAX: not given
     bool lenient, online, raw, measured_only;
     struct opt_common common;
-} cfg = {
-    .alpha = "1", .sure = 0.75, .slo_ttft = -1, .max_move = UINT64_MAX, .access_min_match = 0.5, .solver = PLAN_OPTIMAL
-};
+} cfg = { .alpha = "1",
+          .gpus = 1,
+          .sure = 0.75,
+          .slo_ttft = -1,
+          .max_move = UINT64_MAX,
+          .access_min_match = 0.5,
+          .solver = PLAN_OPTIMAL };
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -53,6 +57,11 @@ static const struct opt opts[] = {
              "cost of an expected second beyond --slo-ttft, in seconds of TTFT"),
     OPT_NUM(0, "parallel-reads", &cfg.parallel_reads, 1, TIER_READS_MAX,
             "use the load times of N simultaneous reads of each tier, measured by evp-tiers --jobs"),
+    OPT_REAL(
+        0, "rate", &cfg.rate, 0, 1e9,
+        "requests per second of all contexts, for whom --gpus GPUs compute: what they wait for each other counts, and "
+        "a plan that GPUs or tiers cannot keep up with is refused"),
+    OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_BYTES(0, "max-move", &cfg.max_move, "write at most this much since --previous"),
     OPT_HEAD("Quality floors"),
@@ -391,12 +400,16 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (cfg.online && cfg.min_quality_worst > 0)
         return err_set(err, ERR_USAGE,
                        "--min-quality-worst and --online exclude each other: a live plan knows only mean qualities");
+    if (cfg.rate > 0 && (cfg.online || cfg.parallel_reads > 0))
+        return err_set(err, ERR_USAGE, "--rate and --%s exclude each other", cfg.online ? "online" : "parallel-reads");
     if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move != UINT64_MAX))
         return err_set(err, ERR_USAGE, "--move-cost and --max-move need --previous");
     run->in.max_move = cfg.max_move < INT64_MAX ? (int64_t)cfg.max_move : INT64_MAX;
     run->in.slo_ttft_s = fmax(cfg.slo_ttft, 0);
     run->in.slo_weight = cfg.slo_weight;
     run->in.parallel_reads = cfg.parallel_reads;
+    run->in.load.rate = cfg.rate;
+    run->in.load.gpus = cfg.gpus;
     run->in.move_cost = cfg.move_cost * 0x1p-30;
     if (read_input(&run->in, files, err))
         return err->code;

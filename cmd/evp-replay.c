@@ -91,8 +91,8 @@ static const struct tool tool = {
         "everything. priority:FILE evicts the lowest count of an access log. belady knows the future. evicpress and "
         "adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
-        "night is the plan that evp-plan makes from the requests that do not count, static-clairvoyant the one from "
-        "those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less "
+        "night is the plan that evp-plan makes from the requests that do not count, night:load with their rate; "
+        "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less "
         "after 500 others.",
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"

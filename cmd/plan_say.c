@@ -61,6 +61,21 @@ static void say_tier(const struct placement_plan *p, int tier)
              *pool ? " of pool " : "", pool, plan_text_price(price, p->plan.price[tier]));
 }
 
+/* What --rate found. */
+static void say_load(const struct placement_plan *p)
+{
+    const struct placement_input *in = p->in;
+    const struct manifest_load *l = &in->load;
+    char wait[TEXT_SHORT];
+
+    if (!(l->rate > 0))
+        return;
+    log_info("load %g requests per second: %lld GPU%s busy for %.0f %% of the time, a request waits %s on average",
+             l->rate, (long long)l->gpus, l->gpus > 1 ? "s" : "", 100 * l->gpu_use, text_seconds(wait, l->wait_s));
+    for (int t = 0; t < in->tiers.n; t++)
+        log_info("load %-12s %.3g %% of its bandwidth", in->tiers.at[t].name, 100 * l->tier_use[t]);
+}
+
 void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw)
 {
     log_info("planned with predicted qualities: a plan from raw means promises utility %.4f and is predicted to bring "
@@ -207,6 +222,7 @@ void plan_say(const struct placement_plan *p, const struct manifest *m)
     for (int t = 0; t < p->in->tiers.n; t++)
         say_tier(p, t);
     say_tier(p, PLAN_RECOMPUTE);
+    say_load(p);
     if (p->in->previous.n)
         say_moves(p);
     plan_explain_gap(m);

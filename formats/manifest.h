@@ -54,6 +54,17 @@ struct manifest_total {
     int n_compressed, n_tested; // contexts in use that are stored compressed; how many of them have test answers
 };
 
+/* Requests at a rate share GPUs and bandwidth (placement/placement_load.c). rate 0: nobody waits. */
+struct manifest_load {
+    double rate;  // requests per second, of all contexts
+    int64_t gpus; // each with the whole model
+    /* What a use costs beyond its own time, in seconds: s seconds of a GPU gpu_linear * s + gpu_square * s^2, and each
+     * byte read from a tier. */
+    double gpu_linear, gpu_square, byte[TIER_MAX];
+    double gpu_use, tier_use[TIER_MAX]; // the shares of their time that the plan takes
+    double wait_s;                      // mean time that a request waits for others
+};
+
 struct manifest {
     char model_digest[DIGEST_HEX], table_digest[DIGEST_HEX], previous[DIGEST_HEX]; // "" when absent
     char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
@@ -72,6 +83,7 @@ struct manifest {
     bool measured_only;            // the plan uses only variants that answered train questions
     char rules_digest[DIGEST_HEX]; // of formats/rules.h; "": none
     double price[TIER_MAX];        // utility per byte on each tier; they prove upper_bound
+    struct manifest_load load;
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
     int n_totals;         // may be 0

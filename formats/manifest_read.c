@@ -49,19 +49,38 @@ static int read_totals(struct manifest *m, const struct json *totals, struct err
     return 0;
 }
 
-static int read_prices(struct manifest *m, const struct json *prices, struct err *err)
+/* A number for each tier, 0 or more. */
+static int read_per_tier(const struct manifest *m, const struct json *from, const char *name, double *to,
+                         struct err *err)
 {
+    const struct json *list = json_get(from, name);
     int t = 0;
 
-    if (prices && json_count(prices) != m->tiers.n)
-        return err_set(err, ERR_FORMAT, "field 'prices' has %d members for %d tiers", json_count(prices), m->tiers.n);
-    for (const struct json *j = json_first(prices); j; j = json_next(j)) {
-        m->price[t] = json_real(j);
-        if (!(m->price[t] >= 0 && m->price[t] <= 1e300))
-            return err_set(err, ERR_FORMAT, "field 'prices' holds something that is not a price");
+    if (list && json_count(list) != m->tiers.n)
+        return err_set(err, ERR_FORMAT, "field '%s' has %d members for %d tiers", name, json_count(list), m->tiers.n);
+    for (const struct json *j = json_first(list); j; j = json_next(j)) {
+        to[t] = json_real(j);
+        if (!(to[t] >= 0 && to[t] <= 1e300))
+            return err_set(err, ERR_FORMAT, "field '%s' holds something that is not a number of at least 0", name);
         t++;
     }
     return 0;
+}
+
+static int read_load(struct manifest *m, const struct json *load, struct err *err)
+{
+    struct manifest_load *l = &m->load;
+
+    if (!load)
+        return 0;
+    if (json_want_real(load, "rate", &l->rate, err) || json_want_int(load, "gpus", &l->gpus, err) ||
+        json_want_real(load, "gpu_linear", &l->gpu_linear, err) ||
+        json_want_real(load, "gpu_square", &l->gpu_square, err) || json_may_real(load, "gpu_use", &l->gpu_use, err) ||
+        json_may_real(load, "wait_s", &l->wait_s, err) || read_per_tier(m, load, "byte_prices", l->byte, err) ||
+        read_per_tier(m, load, "tier_use", l->tier_use, err) || field_check_real("rate", l->rate, 0, err) ||
+        field_check_real("gpu_linear", l->gpu_linear, 0, err) || field_check_real("gpu_square", l->gpu_square, 0, err))
+        return err_wrap(err, "field 'load'");
+    return l->gpus >= 1 ? 0 : err_set(err, ERR_FORMAT, "field 'load': field 'gpus' is below 1");
 }
 
 /* Rows refer to configs by their numbers in this list. */
@@ -129,7 +148,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         return err_set(err, ERR_FORMAT, "field 'qualities' is neither 'predicted' nor 'measured'");
     if (!json_is_array(json_get(header, "tiers")))
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
-    if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) ||
+    if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) || read_load(m, json_get(header, "load"), err) ||
         field_check_real("min_quality", m->min_quality, 0, err) ||
         field_check_real("min_quality_worst", m->min_quality_worst, 0, err) ||
         field_check_real("min_facts", m->min_facts, 0, err) || field_check_real("sure_z", fabs(m->sure_z), 0, err) ||
@@ -139,7 +158,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         return err->code;
     return version > 1 && read_configs(m, json_get(header, "configs"), err)
                ? err->code
-               : read_prices(m, json_get(header, "prices"), err);
+               : read_per_tier(m, header, "prices", m->price, err);
 }
 
 static int read_tier(const struct manifest *m, const char *name, int *tier, struct err *err)

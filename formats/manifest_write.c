@@ -6,6 +6,30 @@ static const char *or_null(const char *s)
     return *s ? s : NULL;
 }
 
+static void put_per_tier(struct json_out *w, const char *name, const double *at, int n)
+{
+    json_begin(w, name, '[');
+    for (int t = 0; t < n; t++)
+        json_put_real(w, NULL, at[t]);
+    json_end(w, ']');
+}
+
+static void put_load(struct json_out *w, const struct manifest *m)
+{
+    const struct manifest_load *l = &m->load;
+
+    json_begin(w, "load", '{');
+    json_put_real(w, "rate", l->rate);
+    json_put_int(w, "gpus", l->gpus);
+    json_put_real(w, "gpu_linear", l->gpu_linear);
+    json_put_real(w, "gpu_square", l->gpu_square);
+    put_per_tier(w, "byte_prices", l->byte, m->tiers.n);
+    json_put_real(w, "gpu_use", l->gpu_use);
+    put_per_tier(w, "tier_use", l->tier_use, m->tiers.n);
+    json_put_real(w, "wait_s", l->wait_s);
+    json_end(w, '}');
+}
+
 static void header_members(const void *arg, struct json_out *w)
 {
     const struct manifest *m = arg;
@@ -23,10 +47,9 @@ static void header_members(const void *arg, struct json_out *w)
     json_put_real(w, "gap", m->gap);
     json_put_real(w, "gain_gap", m->gain_gap);
     json_put_bool(w, "optimal", m->optimal);
-    json_begin(w, "prices", '[');
-    for (int t = 0; t < m->tiers.n; t++)
-        json_put_real(w, NULL, m->price[t]);
-    json_end(w, ']');
+    put_per_tier(w, "prices", m->price, m->tiers.n);
+    if (m->load.rate > 0)
+        put_load(w, m);
     json_put_real(w, "move_cost", m->move_cost);
     json_put_real(w, "move_price", m->move_price);
     if (m->max_move == INT64_MAX)

@@ -83,6 +83,7 @@ struct placement_input {
     double move_cost;              // utility that each written byte must bring, set by the user
     double move_price;             // what it must bring in addition, to stay within max_move; set by placement_solve()
     int64_t max_move;              // limit on bytes written; INT64_MAX: none
+    struct manifest_load load;     // rate and gpus set by the caller, the rest by placement_solve()
     bool online;                   // rows carry the variants that a live plan needs
     bool measured_only;            // use only variants that answered train questions
     bool no_floors;                // ignore quality floors
@@ -125,8 +126,9 @@ struct placement_plan {
     struct plan plan; // plan_release() frees
 };
 
-/* Solves, within in->max_move. ERR_FAIL: contexts pinned to a tier do not fit there together, or every plan writes more
- * than max_move. After a failure there is nothing to release. */
+/* Solves, within in->max_move and, with in->load.rate, at prices for the time of GPUs and tiers. ERR_FAIL: contexts pinned
+ * to a tier do not fit there together, every plan writes more than max_move, or every one found needs more time than
+ * there is. After a failure there is nothing to release. */
 int placement_solve(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
                     const struct plan_effort *effort, struct err *err) MUST_CHECK;
 

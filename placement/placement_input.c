@@ -336,6 +336,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     in->move_cost = m->move_cost;
     in->move_price = m->move_price;
     in->max_move = m->max_move;
+    in->load = m->load;
     return 0;
 }
 

@@ -108,6 +108,22 @@ static inline double placement_quality(const struct placement_input *in, int row
     return c.tier == PLAN_RECOMPUTE ? 1 : in->quality[table_cell(&in->table, row, c.config)];
 }
 
+/* Seconds of a GPU for one use. */
+static inline double placement_gpu_s(const struct placement_input *in, int row, struct plan_placement c)
+{
+    const struct table *t = &in->table;
+
+    if (c.tier == PLAN_RECOMPUTE)
+        return ttft_recomputed(t->prefill_s[row], t->question_s[row]);
+    return ttft_stored(0, t->decompress_s[table_cell(t, row, c.config)], t->question_s[row]);
+}
+
+/* What a use costs beyond its own time; tier PLAN_RECOMPUTE: it reads nothing. */
+static inline double placement_load_cost(const struct manifest_load *l, double gpu_s, int tier, int64_t bytes)
+{
+    return gpu_s * (l->gpu_linear + gpu_s * l->gpu_square) + (tier >= 0 ? l->byte[tier] * (double)bytes : 0);
+}
+
 /* The same on the test questions; NAN: no such answers. The uncompressed cache needs none when others have some. */
 static inline double placement_quality_test(const struct placement_input *in, int row, struct plan_placement c)
 {
@@ -129,6 +145,12 @@ bool placement_has_kinds(const struct placement_input *in);
 
 /* plan_solve() by kinds. */
 int placement_solve_kinds(struct placement_plan *p, const struct plan_effort *effort, struct err *err) MUST_CHECK;
+
+/* Without load, and with it (placement_load.c). */
+int placement_solve_once(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
+                         const struct plan_effort *effort, struct err *err) MUST_CHECK;
+int placement_solve_load(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
+                         const struct plan_effort *effort, struct err *err) MUST_CHECK;
 
 /* ERR_FAIL when a plan puts a pinned context on another tier. */
 int placement_check_pins(const struct placement_plan *p, struct err *err) MUST_CHECK;

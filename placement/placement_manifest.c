@@ -322,6 +322,7 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
                             .move_cost = in->move_cost,
                             .move_price = in->move_price,
                             .max_move = in->max_move,
+                            .load = in->load,
                             .predicted = in->kind == QUALITY_PREDICTED,
                             .min_quality = in->min_quality,
                             .min_quality_worst = in->min_quality_worst,

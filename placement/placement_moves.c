@@ -240,8 +240,8 @@ static int solve_within(struct placement_plan *p, struct placement_input *in, co
     return 0;
 }
 
-int placement_solve(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
-                    const struct plan_effort *effort, struct err *err)
+int placement_solve_once(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
+                         const struct plan_effort *effort, struct err *err)
 {
     *p = (struct placement_plan){ .in = in, .solver = solver };
     in->move_price = 0;
@@ -254,6 +254,13 @@ int placement_solve(struct placement_plan *p, struct placement_input *in, enum p
         return 0;
     plan_release(&p->plan);
     return err->code;
+}
+
+int placement_solve(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
+                    const struct plan_effort *effort, struct err *err)
+{
+    return in->load.rate > 0 ? placement_solve_load(p, in, solver, effort, err)
+                             : placement_solve_once(p, in, solver, effort, err);
 }
 
 int placement_raw(const struct placement_plan *p, const struct plan_effort *effort, struct placement_raw *raw,

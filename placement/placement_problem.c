@@ -27,7 +27,12 @@ double placement_utility(const struct placement_input *in, int row, struct plan_
     struct plan_goal goal = placement_goal(in);
     double sd_s = goal.slo_weight > 0 ? placement_ttft_sd(in, row, c) : 0; /* else not used */
 
-    return utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]);
+    double worth = utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]);
+    if (in->load.rate > 0) {
+        int64_t bytes = c.tier == PLAN_RECOMPUTE ? 0 : in->table.cell_bytes[table_cell(&in->table, row, c.config)];
+        worth -= in->frequency[row] * placement_load_cost(&in->load, placement_gpu_s(in, row, c), c.tier, bytes);
+    }
+    return worth;
 }
 
 int64_t placement_written(const struct placement_input *in, int row, struct plan_placement c)
@@ -69,7 +74,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
     const double *quality = in->quality + first, min = placement_floor(in, row);
     const double *decompress_s = in->table.decompress_s + first, question_s = in->table.question_s[row];
     const struct plan_goal goal = placement_goal(in);
-    const bool promised = goal.slo_weight > 0;
+    const bool promised = goal.slo_weight > 0, loaded = in->load.rate > 0;
     const double question_sd_s = promised ? placement_question_sd(in, row) : 0;
     const double frequency = in->frequency[row], move = in->move_cost + in->move_price;
     const struct plan_placement before = in->before[row];
@@ -89,9 +94,11 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
             double sd_s = promised ? sd_of_sum(tier_read_sd_s(&tier, read_s), question_sd_s) : 0;
             double ttft_s = ttft_stored(read_s, decompress_s[v], question_s);
             double written = before.config == v && before.tier == t ? 0 : (double)size[v];
+            double gpu_s = ttft_stored(0, decompress_s[v], question_s);
+            double cost = loaded ? frequency * placement_load_cost(&in->load, gpu_s, t, size[v]) : 0;
             bool may = open && size[v] <= max_bytes && (!allowed || allowed[v * n_tiers + t]);
             out[v * n_tiers + t] =
-                may ? utility(&goal, quality[v], ttft_s, sd_s, frequency) - move * written : (double)NAN;
+                may ? utility(&goal, quality[v], ttft_s, sd_s, frequency) - move * written - cost : (double)NAN;
         }
     }
     return pin >= 0 ? utility_unpinned(recomputed) : recomputed;

@@ -95,12 +95,22 @@ static double little_error(const struct lane *l)
     return fabs(l->sim.in_system_s - times) / times;
 }
 
+/* Requests per second; 0: one after the other. */
+static double rate_of(const struct lane *l)
+{
+    int n = l->world->n;
+    double span_s = n > 1 ? (double)(l->at[n - 1] - l->at[0]) / 1e9 : 0;
+
+    return !l->alone && span_s > 0 ? (n - 1) / span_s : 0;
+}
+
 int lane_run(struct lane *l, const char *policy, struct err *err)
 {
     size_t n = (size_t)l->world->n + 1, n_rows = (size_t)l->world->in->table.n_contexts + 1;
 
     l->in = *l->world->in;
     l->in.alpha = l->alpha;
+    l->in.load = (struct manifest_load){ .rate = rate_of(l), .gpus = l->n_gpus };
     l->in.frequency = calloc(n_rows, sizeof(*l->in.frequency));
 
     l->seen.ttft_s = calloc(n, sizeof(*l->seen.ttft_s));

@@ -29,9 +29,13 @@ const struct policy_kind *policy_find(const char *text)
 int policy_open(struct policy *p, const char *name, const struct replay_world *w, struct placement_input *in,
                 struct err *err)
 {
-    *p = (struct policy){
-        .kind = policy_find(name), .world = w, .in = in, .promised_ttft_s = (double)NAN, .promised_quality = (double)NAN
-    };
+    *p = (struct policy){ .kind = policy_find(name),
+                          .world = w,
+                          .in = in,
+                          .load = in->load,
+                          .promised_ttft_s = (double)NAN,
+                          .promised_quality = (double)NAN };
+    in->load = (struct manifest_load){ .rate = 0 };
     if (!p->kind)
         return err_set(err, ERR_USAGE, "there is no policy '%s'", name);
     if (p->kind->open(p, name + strlen(p->kind->name), err)) {

@@ -27,6 +27,7 @@ struct policy {
     const struct replay_world *world; // borrowed
     struct placement_input *in;       // the lane's; planning sets frequencies there
     void *state;
+    struct manifest_load load;                // the lane's rate and GPUs, for a policy that plans with them
     double promised_ttft_s, promised_quality; // of a plan; NAN: it has none
 };
 
@@ -36,7 +37,8 @@ extern const struct policy_kind *const policy_kinds[];
 /* The policy with whose name a text begins; NULL: none. */
 const struct policy_kind *policy_find(const char *text);
 
-/* name: a kind's, with its options. ERR_USAGE: no such policy, or other options. */
+/* name: a kind's, with its options. The lane's rate and GPUs are in in->load, and move to p->load. ERR_USAGE: no such
+ * policy, or other options. */
 int policy_open(struct policy *p, const char *name, const struct replay_world *w, struct placement_input *in,
                 struct err *err) MUST_CHECK;
 void policy_close(struct policy *p); // zeroed is fine

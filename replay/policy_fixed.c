@@ -79,13 +79,18 @@ static int plan_for(struct policy *p, int first, int end, struct err *err)
 
 static int open_night(struct policy *p, const char *options, struct err *err)
 {
-    (void)options;
+    if (*options && strcmp(options, ":load") != 0)
+        return err_set(err, ERR_USAGE, "is night or night:load");
+    if (*options)
+        p->in->load = p->load;
+    if (*options && !(p->load.rate > 0))
+        return err_set(err, ERR_USAGE, "needs a rate above 0");
     if (p->world->warm == 0)
         return err_set(err, ERR_USAGE, "there are no requests to plan for: they are those that --warm leaves out");
     return plan_for(p, 0, p->world->warm, err);
 }
 
-const struct policy_kind policy_night = { "night", "", open_night, find, NULL, close_fixed };
+const struct policy_kind policy_night = { "night", "[:load]", open_night, find, NULL, close_fixed };
 
 static int open_clairvoyant(struct policy *p, const char *options, struct err *err)
 {

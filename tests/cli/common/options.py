@@ -9,7 +9,7 @@ LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "
 # a flag where evp-plan takes a manifest; a file that is written where evp-import takes a flag;
 # how many at once, where evp-tiers takes a list to measure.
 OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-replay", "model"), ("evp-replay", "requests"),
-         ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs")}
+         ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs"), ("evp-replay", "rate")}
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 
