@@ -24,7 +24,7 @@ enum { ALPHAS_MAX = 64, WORK_PER_SECOND = 1000000 };
 enum { RAW_CONTEXTS = 100000 }; // above, no second plan from raw means is made for comparison
 
 static struct {
-    const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit;
+    const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit, *access_before, *access_test;
     struct opt_list access;
     double access_floor, access_min_match;
     double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, rate, seconds;
@@ -44,6 +44,11 @@ static const struct opt opts[] = {
     OPT_HEAD("Input"),
     OPT_TIERS(&cfg.tiers),
     OPT_ACCESS(&cfg.access),
+    OPT_TEXT(
+        0, "access-before", &cfg.access_before, "FILE",
+        "access log of the period before --access, as long: how many uses follow how many is learned from the two"),
+    OPT_TEXT(0, "access-test", &cfg.access_test, "FILE",
+             "access log of a later period: say what the plan brings there"),
     OPT_REAL(0, "access-floor", &cfg.access_floor, 0, 1e9, "count every context at least X times"),
     OPT_REAL(0, "access-min-match", &cfg.access_min_match, 0, 1,
              "refuse a log if a smaller share of its accesses goes to contexts of the table"),
@@ -184,6 +189,22 @@ static int say_raw(const struct placement_plan *p, const struct plan_effort *eff
     return 0;
 }
 
+/* --access-test */
+static int say_brought(const struct placement_plan *p, struct err *err)
+{
+    double *later = calloc((size_t)p->in->table.n_contexts + 1, sizeof(*later));
+    struct placement_brought b;
+    struct access_log log;
+    int code = later ? access_read(&log, cfg.access_test, &p->in->table.ids, later, err) : err_nomem(err);
+
+    if (!code) {
+        placement_bring(p, later, &b);
+        plan_say_brought(&b, &log);
+    }
+    free(later);
+    return code;
+}
+
 /* Solves for run->in.alpha, writes and reports the result. Sets *row on success. */
 static int plan_one(struct run *run, const char *path, struct outcome_row *row, struct err *err)
 {
@@ -202,6 +223,8 @@ static int plan_one(struct run *run, const char *path, struct outcome_row *row, 
     if (!code) {
         say_plan(run, &p, &m, solved - start, clock_now() - solved);
         code = run->sweep ? 0 : say_raw(&p, &effort, err);
+        if (!code && cfg.access_test)
+            code = say_brought(&p, err);
     }
     if (!code) {
         row->total = m.total[0];
@@ -400,6 +423,8 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (cfg.online && cfg.min_quality_worst > 0)
         return err_set(err, ERR_USAGE,
                        "--min-quality-worst and --online exclude each other: a live plan knows only mean qualities");
+    if (cfg.access_before && cfg.access.n == 0)
+        return err_set(err, ERR_USAGE, "--access-before needs --access");
     if (cfg.rate > 0 && (cfg.online || cfg.parallel_reads > 0))
         return err_set(err, ERR_USAGE, "--rate and --%s exclude each other", cfg.online ? "online" : "parallel-reads");
     if (!cfg.previous && (cfg.move_cost > 0 || cfg.max_move != UINT64_MAX))
@@ -448,6 +473,7 @@ int main(int argc, char **argv)
                                      .tiers = cfg.tiers,
                                      .access = cfg.access.at,
                                      .n_access = cfg.access.n,
+                                     .access_before = cfg.access_before,
                                      .rules = cfg.rules,
                                      .previous = cfg.previous,
                                      .want = cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };

@@ -76,6 +76,21 @@ static void say_load(const struct placement_plan *p)
         log_info("load %-12s %.3g %% of its bandwidth", in->tiers.at[t].name, 100 * l->tier_use[t]);
 }
 
+void plan_say_brought(const struct placement_brought *b, const struct access_log *log)
+{
+    struct json_out *w = summary_json();
+
+    json_begin(w, NULL, '{');
+    json_put_real(w, "later_uses", b->uses);
+    json_put_real(w, "promised", b->promised);
+    json_put_real(w, "brought", b->brought);
+    json_end(w, '}');
+    log_info("later log: %.6g uses of contexts of the table; %lld of its %lld rows are about others", b->uses,
+             (long long)log->unknown, (long long)log->rows);
+    log_info("later log: the plan brings %.6g more utility than recomputing everything; it promises %.6g", b->brought,
+             b->promised);
+}
+
 void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw)
 {
     log_info("planned with predicted qualities: a plan from raw means promises utility %.4f and is predicted to bring "

@@ -2,6 +2,7 @@
 #ifndef EVP_PLAN_SAY_H
 #define EVP_PLAN_SAY_H
 
+#include "formats/access.h"
 #include "placement/placement.h"
 
 /* Warns about input that was read but not used. */
@@ -12,6 +13,9 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m);
 
 /* The plan and the baselines, each tier's fill and price, the writes, and the gap to the best plan. */
 void plan_say(const struct placement_plan *p, const struct manifest *m);
+
+/* What the plan brings in a later log. */
+void plan_say_brought(const struct placement_brought *b, const struct access_log *log);
 
 /* A plan from raw means, compared with this one. */
 void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw);

@@ -36,7 +36,8 @@ struct placement_files {
     const char *table, *tiers, *rules, *previous; // NULL: not given
     const char *const *access;                    // (n_access) access logs, whose counts add up
     int n_access;                                 // 0: every context counts once
-    enum table_want want;                         // TABLE_PLAN or TABLE_PLAN_LENIENT
+    const char *access_before; // the log of the period before, to learn rates; NULL: counts are rates
+    enum table_want want;      // TABLE_PLAN or TABLE_PLAN_LENIENT
 };
 
 /* Rows that were read but not used. */
@@ -203,6 +204,19 @@ struct placement_audit {
  * ERR_FORMAT when fewer than 4 have. */
 int placement_audit(struct placement_audit *a, const struct table *t, const struct manifest *m,
                     struct err *err) MUST_CHECK;
+
+/* Turns the counts in in->frequency into uses expected in the next period (placement_rates.c). before: (C by row) counts
+ * of the period before, which was as long. */
+void placement_learn_rates(struct placement_input *in, const double *before);
+
+/* What a plan brings in a log of a later time: gain in utility over recomputing everything. */
+struct placement_brought {
+    double uses; // of contexts of the table, in the later log
+    double promised, brought;
+};
+
+/* later: (C by row) counts. */
+void placement_bring(const struct placement_plan *p, double *later, struct placement_brought *b);
 
 /* The results of placement_verify(). */
 struct placement_proof {

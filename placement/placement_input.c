@@ -62,6 +62,18 @@ static int check_match(const struct placement_input *in, const struct access_log
     return 0;
 }
 
+static int learn_rates(struct placement_input *in, const char *path, struct err *err)
+{
+    double *before = calloc((size_t)in->table.n_contexts + 1, sizeof(*before));
+    struct access_log log;
+    int code = before ? access_read(&log, path, &in->table.ids, before, err) : err_nomem(err);
+
+    if (!code)
+        placement_learn_rates(in, before);
+    free(before);
+    return code;
+}
+
 static int read_access(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     for (int i = 0; i < in->table.n_contexts; i++)
@@ -75,6 +87,8 @@ static int read_access(struct placement_input *in, const struct placement_files 
         in->left_out.accesses_unknown += log.unknown;
     }
     in->left_out.unused = files->n_access && in->left_out.accesses == 0;
+    if (files->access_before && learn_rates(in, files->access_before, err))
+        return err->code;
     for (int i = 0; i < in->table.n_contexts; i++)
         in->frequency[i] = fmax(in->frequency[i], in->access_floor);
     return 0;

@@ -35,3 +35,14 @@ echo "status $?"
 evp-plan -q table.h5 --tiers tiers.json --access empty.jsonl --access a.jsonl -o n.jsonl && counts n.jsonl
 evp-plan -q table.h5 --tiers tiers.json --access empty.jsonl -o n.jsonl && counts n.jsonl
 evp-plan -q table.h5 --verify n.jsonl && echo verified
+# Counts of the period before teach how many uses follow how many; a later log tells what the plan brings.
+printf '{"context":"c0","count":4}\n{"context":"c1"}\n' >before.jsonl
+printf '{"context":"c0","count":2}\n{"context":"c2","count":6}\n' >now.jsonl
+printf '{"context":"c2"}\n{"context":"c9"}\n' >later.jsonl
+evp-plan table.h5 --tiers tiers.json --access now.jsonl --access-before before.jsonl --access-test later.jsonl -o n.jsonl 2>&1 |
+	sed -n 's/evp-plan: \(later log: .*\)/\1/p'
+counts n.jsonl
+evp-plan -q table.h5 --verify n.jsonl && echo verified
+evp-plan -q table.h5 --tiers tiers.json --access-before before.jsonl -o n.jsonl
+evp-plan -q table.h5 --tiers tiers.json --access now.jsonl --access-test nowhere.jsonl -o n.jsonl
+echo "status $?"
