@@ -27,7 +27,8 @@ static struct {
     const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit, *access_before, *access_test;
     struct opt_list access;
     double access_floor, access_min_match;
-    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, rate, seconds;
+    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, rate, seconds,
+        target_quality;
     int solver, parallel_reads, gpus;
     uint64_t max_move; // UINT64_MAX: not given
     bool lenient, online, raw, measured_only;
@@ -57,6 +58,8 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
     OPT_HEAD("Objective"),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
+    OPT_REAL(0, "target-quality", &cfg.target_quality, 0, 1,
+             "instead of --alpha: the least mean TTFT at this mean quality over accesses; 0: not asked for"),
     OPT_PERIOD(0, "slo-ttft", &cfg.slo_ttft, "SECONDS", 0, 1e6, "promised TTFT; needs --slo-weight"),
     OPT_REAL(0, "slo-weight", &cfg.slo_weight, 0, 1e9,
              "cost of an expected second beyond --slo-ttft, in seconds of TTFT"),
@@ -322,6 +325,62 @@ static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *
     return code;
 }
 
+/* ---- a quality instead of an alpha -------------------------------------------- */
+
+struct target {
+    double low, high; // alphas: too low, and high enough
+    double bound_s;   // no plan of this quality has a lower mean TTFT
+};
+
+/* Plans with an alpha. *reached: is its mean quality high enough? */
+static int try_alpha(struct run *run, double alpha, struct target *t, bool *reached, struct err *err)
+{
+    struct placement_plan p;
+    double quality, ttft_s, uses = 0;
+
+    run->in.alpha = alpha;
+    if (placement_solve(&p, &run->in, (enum plan_solver)cfg.solver, &(struct plan_effort){ 0 }, err))
+        return err->code;
+    placement_means(&p, &quality, &ttft_s);
+    for (int i = 0; i < run->in.table.n_contexts; i++)
+        uses += run->in.frequency[i];
+    *reached = quality >= cfg.target_quality;
+    t->bound_s = fmax(t->bound_s, alpha * cfg.target_quality - p.plan.upper_bound / uses);
+    plan_release(&p.plan);
+    return 0;
+}
+
+/* Sets run->in.alpha to the lowest one, within 1 %, whose plan has the mean quality. For any alpha, alpha * quality - TTFT is
+ * at most the bound of its plan, which bounds TTFT from below. */
+static int find_alpha(struct run *run, struct err *err)
+{
+    const double first = 0.1, most = 1e9, near = 1.01;
+    struct target t = { .low = 0, .high = first, .bound_s = 0 };
+    bool reached = false;
+
+    while (!reached && t.high <= most) {
+        if (try_alpha(run, t.high, &t, &reached, err))
+            return err->code;
+        t.low = reached ? t.low : t.high;
+        t.high *= reached ? 1 : 4;
+    }
+    if (!reached)
+        return err_set(err, ERR_FAIL, "no plan has a mean quality of %g", cfg.target_quality);
+    while (t.low > 0 ? t.high > near * t.low : t.high > 1e-6) {
+        double middle = t.low > 0 ? sqrt(t.low * t.high) : t.high / 4;
+        if (try_alpha(run, middle, &t, &reached, err))
+            return err->code;
+        *(reached ? &t.high : &t.low) = middle;
+    }
+    run->in.alpha = t.high;
+    if (run->in.slo_weight > 0 || run->in.load.rate > 0 || run->in.move_cost > 0)
+        log_info("mean quality %g: --alpha %.4g", cfg.target_quality, t.high);
+    else
+        log_info("mean quality %g: --alpha %.4g; no plan of this quality has a mean TTFT below %.4g s",
+                 cfg.target_quality, t.high, t.bound_s);
+    return 0;
+}
+
 /* ---- the tool -------------------------------------------------------------- */
 
 static int read_input(struct placement_input *in, const struct placement_files *files, struct err *err)
@@ -423,6 +482,8 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (cfg.online && cfg.min_quality_worst > 0)
         return err_set(err, ERR_USAGE,
                        "--min-quality-worst and --online exclude each other: a live plan knows only mean qualities");
+    if (cfg.target_quality > 0 && (alphas.n > 1 || strcmp(cfg.alpha, "1") != 0))
+        return err_set(err, ERR_USAGE, "--target-quality and --alpha exclude each other");
     if (cfg.access_before && cfg.access.n == 0)
         return err_set(err, ERR_USAGE, "--access-before needs --access");
     if (cfg.rate > 0 && (cfg.online || cfg.parallel_reads > 0))
@@ -444,6 +505,8 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     if (run->sweep)
         return plan_sweep(run, &alphas, err);
     run->in.alpha = alphas.at[0];
+    if (cfg.target_quality > 0 && find_alpha(run, err))
+        return err->code;
     if (plan_one(run, cfg.output, &row, err))
         return err->code;
     if (cfg.output)
