@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SCALE_COSINE, SCALE_SAME };
 enum { ALPHAS_MAX = 64, WORK_PER_SECOND = 1000000 };
 enum { RAW_CONTEXTS = 100000 }; // above, no second plan from raw means is made for comparison
 
@@ -29,7 +30,7 @@ static struct {
     double access_floor, access_min_match;
     double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, rate, seconds,
         target_quality;
-    int solver, parallel_reads, gpus;
+    int solver, parallel_reads, gpus, scale;
     uint64_t max_move; // UINT64_MAX: not given
     bool lenient, online, raw, measured_only;
     struct opt_common common;
@@ -60,6 +61,8 @@ static const struct opt opts[] = {
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
     OPT_REAL(0, "target-quality", &cfg.target_quality, 0, 1,
              "instead of --alpha: the least mean TTFT at this mean quality over accesses; 0: not asked for"),
+    OPT_PICK(0, "quality-scale", &cfg.scale, "cosine|same-meaning",
+             "what has quality 1: the same answer, or one as near as a second answer of the uncompressed cache"),
     OPT_PERIOD(0, "slo-ttft", &cfg.slo_ttft, "SECONDS", 0, 1e6, "promised TTFT; needs --slo-weight"),
     OPT_REAL(0, "slo-weight", &cfg.slo_weight, 0, 1e9,
              "cost of an expected second beyond --slo-ttft, in seconds of TTFT"),
@@ -439,6 +442,9 @@ static int audit(const char *path, struct err *err)
         code = err_set(err, ERR_FORMAT, "'%s' has no qualities: run evp-score on it first", path);
     if (!code)
         code = manifest_read(&m, cfg.audit, err);
+    if (!code && m.scale_same)
+        code = err_set(err, ERR_USAGE,
+                       "'%s' has qualities of --quality-scale same-meaning, which are not measured ones", cfg.audit);
     if (!code && strcmp(m.model_digest, t.model_digest) != 0)
         code = err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", cfg.audit, path);
     if (!code)
@@ -526,6 +532,7 @@ int main(int argc, char **argv)
                                .min_facts = cfg.min_facts,
                                .sure_z = normal_quantile(cfg.sure),
                                .kind = cfg.raw ? QUALITY_RAW : QUALITY_PREDICTED,
+                               .scale_same = cfg.scale == SCALE_SAME,
                                .access_floor = cfg.access_floor,
                                .access_min_match = cfg.access_min_match,
                                .measured_only = cfg.measured_only,

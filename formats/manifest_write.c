@@ -58,6 +58,8 @@ static void header_members(const void *arg, struct json_out *w)
         json_put_int(w, "max_move", m->max_move);
     if (m->predicted)
         json_put_text(w, "qualities", "predicted");
+    if (m->scale_same)
+        json_put_text(w, "quality_scale", "same-meaning");
     if (m->expected_loss > 0)
         json_put_real(w, "expected_loss", m->expected_loss);
     const struct {

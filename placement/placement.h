@@ -63,6 +63,7 @@ struct placement_input {
     struct plan_placement *before; // (C) by row: where the context is now and could stay; config -1: nowhere
     struct manifest previous;      // n = 0: none
     enum placement_quality kind;   // set by the caller; becomes RAW when the table allows no predictions
+    bool scale_same;               // qualities as good as a second answer of the uncompressed cache count as 1
     bool tested;                   // some config has answers to test questions
     const double *quality;         // (C, V) of the table: the qualities to plan with
     const float *sd;               // (C, V) of the table: their standard deviations; NULL: none

@@ -193,6 +193,36 @@ static int predict(struct placement_input *in, const struct placement_files *fil
     return code;
 }
 
+/* 0: as far away as the answer to another question; 1: as near as a second answer of the uncompressed cache, or nearer. */
+static double as_same(double quality, double unrelated, double same)
+{
+    return isnan(quality) ? quality : fmin(fmax(score_kept(quality, unrelated, same), 0), 1);
+}
+
+/* Changes all qualities of the table to that scale. */
+static int rescale(struct table *t, const char *path, struct err *err)
+{
+    const double least = 0.1; /* less says nothing: the mean of 30 answers is known to about 0.05 */
+    double unrelated = score_unrelated(t), same = score_same_meaning(t);
+
+    if (!(same - unrelated >= least))
+        return err_set(
+            err, ERR_FORMAT,
+            isnan(same)
+                ? "'%s' has no second answers of the uncompressed cache: profile with --temperature, score again"
+                : "'%s': second answers of the uncompressed cache are no nearer to the first than other answers",
+            path);
+    for (size_t i = 0; i < table_n_cells(t); i++) {
+        t->quality_train[i] = as_same(t->quality_train[i], unrelated, same);
+        t->quality_test[i] = as_same(t->quality_test[i], unrelated, same);
+        if (!t->predicted_quality)
+            continue;
+        t->predicted_quality[i] = as_same(t->predicted_quality[i], unrelated, same);
+        t->predicted_sd[i] = (float)fmin((double)t->predicted_sd[i] / (same - unrelated), 1);
+    }
+    return 0;
+}
+
 /* Chooses the qualities to plan with. */
 static int choose_quality(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
@@ -205,7 +235,7 @@ static int choose_quality(struct placement_input *in, const struct placement_fil
     in->left_out.predictions = wanted && in->kind == QUALITY_RAW;
     in->quality = in->kind == QUALITY_RAW ? in->table.quality_train : in->table.predicted_quality;
     in->sd = in->kind == QUALITY_RAW ? NULL : in->table.predicted_sd;
-    return 0;
+    return in->scale_same ? rescale(&in->table, files->table, err) : 0;
 }
 
 /* Finds the lowest similarity of any train question, per cell. `whole` has the answers. */
@@ -328,6 +358,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
 
     in->tiers = m->tiers;
     in->kind = m->predicted ? QUALITY_PREDICTED : QUALITY_RAW;
+    in->scale_same = m->scale_same;
     in->parallel_reads = 0; /* the manifest's tiers have it */
     m->borrows = true;
     rest.tiers = NULL;

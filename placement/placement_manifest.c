@@ -324,6 +324,7 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
                             .max_move = in->max_move,
                             .load = in->load,
                             .predicted = in->kind == QUALITY_PREDICTED,
+                            .scale_same = in->scale_same,
                             .min_quality = in->min_quality,
                             .min_quality_worst = in->min_quality_worst,
                             .min_facts = in->min_facts,

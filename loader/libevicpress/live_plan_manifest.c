@@ -272,6 +272,7 @@ static struct manifest head_of(const struct live_plan *l, const struct live_save
                           .move_cost = l->opened.move_cost,
                           .max_move = INT64_MAX,
                           .predicted = l->opened.predicted,
+                          .scale_same = l->opened.scale_same,
                           .min_quality = l->opened.min_quality,
                           .tiers = l->opened.tiers,
                           .borrows = true };

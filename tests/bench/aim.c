@@ -81,7 +81,7 @@ static int run(struct bench *b, int n, struct err *err)
     if (plan_solve(&plan, &problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
         return err->code;
     double solved = clock_now();
-    struct belief belief = { INSTANCE_CONFIGS, b->mean, b->between, b->within };
+    struct belief belief = { INSTANCE_CONFIGS, b->mean, b->between, b->within, NULL };
     struct aim_problem aim = { .plan = &problem,
                                .price = plan.price,
                                .belief = &belief,

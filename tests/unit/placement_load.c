@@ -13,7 +13,7 @@
 
 enum { C = 5, V = 3, T = 2, CHOICES = V * T + 1, TABLES = 200 };
 
-static char name[V][32] = { "none", "keydiff:drop=0.5", "kivi:bits=2" }, text[C][8];
+static char name[V][32] = { "none", "keydiff:drop=0.5", "kivi:bits=2" }, text[C][16];
 
 static void make_table(struct table *t, struct rng *r)
 {
