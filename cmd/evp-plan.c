@@ -368,7 +368,10 @@ static int find_alpha(struct run *run, struct err *err)
         t.high *= reached ? 1 : 4;
     }
     if (!reached)
-        return err_set(err, ERR_FAIL, "no plan has a mean quality of %g", cfg.target_quality);
+        return err_set(err, ERR_FAIL,
+                       run->in.left_out.unused ? "no context is used, so there is no mean quality"
+                                               : "no plan has a mean quality of %g",
+                       cfg.target_quality);
     while (t.low > 0 ? t.high > near * t.low : t.high > 1e-6) {
         double middle = t.low > 0 ? sqrt(t.low * t.high) : t.high / 4;
         if (try_alpha(run, middle, &t, &reached, err))

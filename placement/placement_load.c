@@ -78,7 +78,7 @@ static double wait_of(const struct placement_input *in, const struct use *use)
     return sum;
 }
 
-/* What a plan is worth with its waits, per use. */
+/* What a plan is worth with its waits. */
 static double worth(const struct placement_input *in, const struct plan *plan, double wait_s)
 {
     struct placement_input free = *in;
@@ -145,7 +145,7 @@ int placement_solve_load(struct placement_plan *p, struct placement_input *in, e
     struct manifest_load load = in->load;
     struct use average = { 0 }, use;
     struct plan best = { 0 };
-    double best_worth = -(double)INFINITY;
+    double best_worth = -(double)INFINITY, move_price = 0;
 
     for (int k = 0; k < ROUNDS; k++) {
         set_prices(in, &average);
@@ -162,10 +162,12 @@ int placement_solve_load(struct placement_plan *p, struct placement_input *in, e
             best = p->plan;
             best_worth = is;
             load = in->load;
+            move_price = in->move_price;
         }
         step_to(&average, &use, 1.0 / (k + 1), in->tiers.n);
     }
     in->load = load;
+    in->move_price = move_price;
     p->plan = best;
     if (isfinite(best_worth))
         return 0;

@@ -37,6 +37,12 @@ for more in "--rate 100000" "--rate 100000 --gpus 900000" "--rate 1 --online" "-
 	evp-plan -q table.h5 --tiers tiers.json --alpha 10 $more -o n.jsonl 2>&1 | head -n 1
 	rm n.jsonl 2>/dev/null && echo written
 done
+# Beside a cap on what is written, and a target.
+evp-plan -q table.h5 --tiers tiers.json --alpha 10 -o first.jsonl
+for cap in 30K 70K 130K; do
+	evp-plan -q table.h5 --tiers tiers.json --alpha 10 --rate 0.5 --previous first.jsonl --max-move $cap -o n.jsonl &&
+		evp-plan -q table.h5 --verify n.jsonl --previous first.jsonl && echo "verified with $cap"
+done
 # In replay: the same plan for few requests; for many the one with prices keeps up.
 evp-replay -q table.h5 --tiers tiers.json --trace poisson:1,4000 --contexts zipf:0 --alpha 10 --rate 0.01,0.6 --policy night,night:load >r.tsv
 awk -F'\t' 'NR == 1 { next } $1 == "night" { ttft = $5; next } { print $2, ($5 < ttft ? "sooner" : $5 > ttft ? "later" : "as soon") }' r.tsv
