@@ -99,9 +99,10 @@ static double little_error(const struct lane *l)
 static double rate_of(const struct lane *l)
 {
     int n = l->world->n;
-    double span_s = n > 1 ? (double)(l->at[n - 1] - l->at[0]) / 1e9 : 0;
 
-    return !l->alone && span_s > 0 ? (n - 1) / span_s : 0;
+    if (l->alone || n < 2 || l->at[n - 1] == l->at[0])
+        return 0;
+    return (n - 1) / ((double)(l->at[n - 1] - l->at[0]) / 1e9);
 }
 
 int lane_run(struct lane *l, const char *policy, struct err *err)

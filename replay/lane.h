@@ -17,7 +17,7 @@
 struct lane {
     const struct replay_world *world;
     double alpha;
-    const int64_t *at; // (n) ns, rising
+    const int64_t *at; // (n) ns, rising; not read if `alone`
     int n_gpus;
     const struct steps_gpu *gpu; // borrowed; NULL: one request at a time, nothing decodes
     const int32_t *output;       // (n) borrowed, with `gpu`: tokens of the answers
