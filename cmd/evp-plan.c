@@ -339,15 +339,14 @@ struct target {
 static int try_alpha(struct run *run, double alpha, struct target *t, bool *reached, struct err *err)
 {
     struct placement_plan p;
-    double quality, ttft_s, uses = 0;
+    double uses = 0;
 
     run->in.alpha = alpha;
     if (placement_solve(&p, &run->in, (enum plan_solver)cfg.solver, &(struct plan_effort){ 0 }, err))
         return err->code;
-    placement_means(&p, &quality, &ttft_s);
     for (int i = 0; i < run->in.table.n_contexts; i++)
         uses += run->in.frequency[i];
-    *reached = quality >= cfg.target_quality;
+    *reached = placement_mean_quality(&p) >= cfg.target_quality;
     t->bound_s = fmax(t->bound_s, alpha * cfg.target_quality - p.plan.upper_bound / uses);
     plan_release(&p.plan);
     return 0;

@@ -24,8 +24,8 @@ struct rule {
 int rules_read(struct rule *rule, const char *path, const struct map *ids, int64_t *unknown,
                struct err *err) MUST_CHECK;
 
-/* SHA-256 of the rules of n contexts, whatever their order in the file; "": there are none. */
-int rules_digest(const struct rule *rule, const char *const *id, int n, char hex[DIGEST_HEX],
+/* SHA-256 of the rules of n contexts, taken in the order order[0], order[1], ...; "": there are none. */
+int rules_digest(const struct rule *rule, const char *const *id, const int *order, int n, char hex[DIGEST_HEX],
                  struct err *err) MUST_CHECK;
 
 #endif

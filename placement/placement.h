@@ -172,8 +172,8 @@ void placement_aim_init(struct placement_aim *a, const struct placement_input *i
 /* Sets share (n_tiers + 1) to the share of accesses that each tier serves; recompute is last. */
 void placement_shares(const struct placement_plan *p, double *share);
 
-/* Mean quality and TTFT over accesses; NAN without accesses. */
-void placement_means(const struct placement_plan *p, double *quality, double *ttft_s);
+/* Mean quality over accesses; NAN without accesses. */
+double placement_mean_quality(const struct placement_plan *p);
 
 /* Expected seconds beyond in->slo_ttft_s, per access; NAN without accesses. */
 double placement_lateness(const struct placement_plan *p);

@@ -94,25 +94,6 @@ static int read_access(struct placement_input *in, const struct placement_files 
     return 0;
 }
 
-/* In the order of the ids, so that tables of the same contexts agree. */
-static int sorted_rules_digest(struct placement_input *in, struct err *err)
-{
-    int n = in->table.n_contexts;
-    struct rule *rule = malloc(((size_t)n + 1) * sizeof(*rule));
-    const char **id = malloc(((size_t)n + 1) * sizeof(*id));
-    int code = rule && id ? 0 : err_nomem(err);
-
-    for (int i = 0; i < n && !code; i++) {
-        rule[i] = in->rule[in->row[i]];
-        id[i] = in->table.context_id[in->row[i]];
-    }
-    if (!code)
-        code = rules_digest(rule, id, n, in->rules_digest, err);
-    free(rule);
-    free(id);
-    return code;
-}
-
 static int read_rules(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     if (files->rules && rules_read(in->rule, files->rules, &in->table.ids, &in->left_out.rules_unknown, err))
@@ -129,7 +110,8 @@ static int read_rules(struct placement_input *in, const struct placement_files *
         in->pin[i] = known ? pin : PIN_NONE;
         in->left_out.pins_unknown += !known;
     }
-    return sorted_rules_digest(in, err);
+    /* in the order of the ids, so that tables of the same contexts agree */
+    return rules_digest(in->rule, in->table.context_id, in->row, in->table.n_contexts, in->rules_digest, err);
 }
 
 /* A context can stay where the previous manifest has it if its tokens are the same, the table has the config, and

@@ -367,20 +367,17 @@ double placement_lateness(const struct placement_plan *p)
     return all > 0 ? late / all : (double)NAN;
 }
 
-void placement_means(const struct placement_plan *p, double *quality, double *ttft_s)
+double placement_mean_quality(const struct placement_plan *p)
 {
     const struct placement_input *in = p->in;
-    double all = 0;
+    double quality = 0, all = 0;
 
-    *quality = *ttft_s = 0;
     for (int i = 0; i < p->plan.n_contexts; i++) {
         int row = in->row[i];
         all += in->frequency[row];
-        *quality += in->frequency[row] * placement_quality(in, row, p->plan.placement[i]);
-        *ttft_s += in->frequency[row] * placement_ttft(in, row, p->plan.placement[i]);
+        quality += in->frequency[row] * placement_quality(in, row, p->plan.placement[i]);
     }
-    *quality /= all;
-    *ttft_s /= all;
+    return quality / all;
 }
 
 void placement_shares(const struct placement_plan *p, double *share)

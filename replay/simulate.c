@@ -118,13 +118,11 @@ static int serve(struct simulating *m, struct err *err)
 
 static int compute(struct simulating *m, int32_t i, struct err *err)
 {
-    struct steps_job job = { .request = i, .kv_bytes = m->waiting[i].kept };
-
     m->waiting[i].ready = m->now;
-    job.output = m->s->gpu ? m->s->output[i] : 0;
-    if (m->s->gpu)
-        return steps_add(&m->steps, m->now, &job, err);
-    return ARRAY_PUSH(&m->ready, i) ? err_nomem(err) : serve(m, err);
+    if (!m->s->gpu)
+        return ARRAY_PUSH(&m->ready, i) ? err_nomem(err) : serve(m, err);
+    const struct steps_job job = { .request = i, .output = m->s->output[i], .kv_bytes = m->waiting[i].kept };
+    return steps_add(&m->steps, m->now, &job, err);
 }
 
 static int arrive(struct simulating *m, int i, struct err *err)
