@@ -92,8 +92,8 @@ static const struct tool tool = {
         "adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
         "night is the plan that evp-plan makes from the requests that do not count, night:load with their rate; "
-        "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's; live:500 follows the requests, of which one weighs e times less "
-        "after 500 others.",
+        "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's; live follows the requests, as "
+        "evp_plan_used() does; with live:500 one weighs e times less after 500 others.",
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"
                 "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"

@@ -1,10 +1,11 @@
-/* policy_live.c - a plan that follows the requests (planner/incremental.h). "live:500": the weight of a use falls by a
- * factor of e with every 500 requests after it; 1,000 without a number.
+/* policy_live.c - a plan that follows the requests (planner/incremental.h), as loader/libevicpress/live_uses.c does in a
+ * serving process. "live:500": the weight of a use falls by a factor of e with every 500 requests after it; without a
+ * number, with as many as contexts are stored.
  *
  * How often a context is used is the sum of its weights. After each request its own is brought up to date, and it is
- * stored where the plan wants it. A sweep, five times while a weight falls by e, updates all others and the prices. What
- * is not stored cannot come back before it is computed again, so it counts as unused until then. To change what is
- * stored into another variant costs its writing only.
+ * stored where the plan wants it. A hand brings a few others up to date, all of them twice while a weight falls by
+ * e. What is not stored cannot come back before it is computed again, so it counts as unused until then. To change what
+ * is stored into another variant costs its writing only.
  */
 #include "base/parse.h"
 #include "planner/incremental.h"
@@ -14,58 +15,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SWEEPS = 5 };
-static const double tau_usual = 1000;
+enum { REFRESHES = 2, LIFE_MIN = 100 };
 
 struct live_state {
     struct incremental *plan;
     struct plan_candidates all; // of the context at hand
     int *context;               // (C by row): the planner's number
-    double *weight, *at;        // (C by row): of the uses, as of a request
-    double tau, now;            // requests
+    double *weight, *at;        // (C by row): of the uses, as of the age `at`
+    double age;                 // uses weigh exp(-age) of what they weighed at age 0
+    double life;                // requests in which that falls by e
+    bool fixed;                 // life stays as it is
+    int hand, n_stored;         // the next context to bring up to date; those stored among the ones before it
     int *dropped;               // (C) by the last event, the planner's numbers
 };
 
 static double weight_of(const struct live_state *s, int row)
 {
-    return s->weight[row] > 0 ? s->weight[row] * exp((s->at[row] - s->now) / s->tau) : 0;
+    return s->weight[row] * exp(s->at[row] - s->age);
 }
 
-/* Prices of a new solution, placements as they are. */
-static int sweep(struct policy *p, struct err *err)
+/* Begins with nothing stored. */
+static int begin(struct policy *p, struct err *err)
 {
     struct live_state *s = p->state;
     const struct plan_problem problem = placement_problem(p->in);
-    struct placement_plan solved;
-    int n = problem.n_contexts;
+    struct plan plan = { .placement = malloc(((size_t)problem.n_contexts + 1) * sizeof(*plan.placement)) };
 
-    for (int row = 0; row < n; row++)
-        p->in->frequency[row] = weight_of(s, row);
-    if (placement_solve(&solved, p->in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
-        return err->code;
-    for (int c = 0; c < n; c++) {
-        struct plan_placement *at = &solved.plan.placement[c];
-        *at = s->plan ? incremental_placement(s->plan, c) : (struct plan_placement){ 0, PLAN_RECOMPUTE };
-        if (at->tier == PLAN_RECOMPUTE)
-            p->in->frequency[p->in->row[c]] = 0;
+    if (!plan.placement)
+        return err_nomem(err);
+    for (int c = 0; c < problem.n_contexts; c++) {
+        plan.placement[c] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        p->in->frequency[p->in->row[c]] = 0;
+        s->context[p->in->row[c]] = c;
     }
-    incremental_free(s->plan);
-    s->plan = incremental_new(&problem, &solved.plan, p->in->move_cost, err);
-    plan_release(&solved.plan);
-    return s->plan ? 0 : err->code;
+    s->plan = incremental_new(&problem, &plan, p->in->move_cost, err);
+    plan_release(&plan);
+    return s->plan && !plan_candidates_init(&s->all, &problem, err) ? 0 : err->code;
 }
 
 static int open_live(struct policy *p, const char *options, struct err *err)
 {
     size_t n = (size_t)p->in->table.n_contexts + 1;
     struct live_state *s = calloc(1, sizeof(*s));
-    const struct plan_problem problem = placement_problem(p->in);
 
     p->state = s;
     if (!s)
         return err_nomem(err);
-    s->tau = tau_usual;
-    if (*options && (*options != ':' || !parse_real(options + 1, &s->tau) || !(s->tau >= 1 && s->tau <= 1e9)))
+    s->fixed = *options;
+    s->life = LIFE_MIN;
+    if (s->fixed && (*options != ':' || !parse_real(options + 1, &s->life) || !(s->life >= 1 && s->life <= 1e9)))
         return err_set(err, ERR_USAGE, "is live:TAU, in requests, at least 1");
     s->context = malloc(n * sizeof(*s->context));
     s->weight = calloc(n, sizeof(*s->weight));
@@ -73,9 +71,7 @@ static int open_live(struct policy *p, const char *options, struct err *err)
     s->dropped = malloc(n * sizeof(*s->dropped));
     if (!s->context || !s->weight || !s->at || !s->dropped)
         return err_nomem(err);
-    for (int i = 0; i < problem.n_contexts; i++)
-        s->context[p->in->row[i]] = i;
-    return plan_candidates_init(&s->all, &problem, err) ? err->code : sweep(p, err);
+    return begin(p, err);
 }
 
 static struct held find(const struct policy *p, int row)
@@ -113,31 +109,59 @@ static int take_operations(struct live_state *s, struct sim_bytes *written)
     return n_dropped;
 }
 
-static int use(struct policy *p, int row, struct sim_bytes *written, struct err *err)
+/* Sets the frequency of a context; what that drops, and the context where it is not stored, counts as unused. */
+static int event(struct policy *p, int row, double frequency, struct sim_bytes *written, struct err *err)
 {
     struct live_state *s = p->state;
 
-    s->weight[row] = weight_of(s, row) + 1;
-    s->at[row] = s->now;
-    if (set_frequency(p, row, s->weight[row], err))
+    if (set_frequency(p, row, frequency, err))
         return err->code;
-    for (int n = take_operations(s, written), k = 0; k < n; k++)
+    int n = take_operations(s, written);
+    s->dropped[n++] = s->context[row];
+    for (int k = 0; k < n; k++)
         if (incremental_placement(s->plan, s->dropped[k]).tier == PLAN_RECOMPUTE &&
             set_frequency(p, p->in->row[s->dropped[k]], 0, err))
             return err->code;
     return 0;
 }
 
-static int finish(struct policy *p, int request, struct sim_bytes *written, struct err *err)
+static int use(struct policy *p, int row, struct sim_bytes *written, struct err *err)
 {
     struct live_state *s = p->state;
+
+    s->age += 1 / s->life;
+    s->weight[row] = weight_of(s, row) + 1;
+    s->at[row] = s->age;
+    return event(p, row, s->weight[row], written, err);
+}
+
+/* Brings some contexts up to date. After a round the life is the number of those that are stored. */
+static int refresh_some(struct policy *p, struct sim_bytes *written, struct err *err)
+{
+    struct live_state *s = p->state;
+    int n = placement_problem(p->in).n_contexts;
+
+    for (int k = (int)fmin(ceil(REFRESHES * (n / s->life)), n); k > 0; k--) {
+        bool stored = incremental_placement(s->plan, s->hand).tier != PLAN_RECOMPUTE;
+        int row = p->in->row[s->hand];
+        if (stored && event(p, row, weight_of(s, row), written, err))
+            return err->code;
+        s->n_stored += stored;
+        if (++s->hand < n)
+            continue;
+        s->life = s->fixed ? s->life : fmax(s->n_stored, LIFE_MIN);
+        s->hand = s->n_stored = 0;
+    }
+    return 0;
+}
+
+static int finish(struct policy *p, int request, struct sim_bytes *written, struct err *err)
+{
     const int32_t *row;
     int n = world_rows(p->world, request, &row);
 
-    if (fmod(s->now++, ceil(s->tau / SWEEPS)) == 0 && sweep(p, err))
-        return err->code;
     for (int k = 0; k < n; k++)
-        if (use(p, row[k], written, err))
+        if (use(p, row[k], written, err) || refresh_some(p, written, err))
             return err->code;
     return 0;
 }

@@ -79,6 +79,15 @@ struct evp_update {
     uint64_t reserved[8]; /* zero */
 };
 
+/* One use of a context. For a context that is in the plan only the id is read. */
+struct evp_use {
+    const char *id;
+    const char *token_digest; /* as in struct evp_context */
+    const int32_t *tokens;    /* (n_tokens) */
+    int64_t n_tokens;
+    uint64_t reserved[8]; /* zero */
+};
+
 enum evp_operation_kind {
     EVICPRESS_INSERT = 1, /* not stored before, stored now */
     EVICPRESS_RECOMPRESS, /* another variant, or the same with different bytes */
@@ -133,6 +142,15 @@ EVICPRESS_API int evp_plan_update(struct evp_plan *plan, const struct evp_update
                                   struct evp_operations *operations, struct evp_error *error);
 EVICPRESS_API int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations,
                                   struct evp_error *error);
+
+/* A context was used: call it when its first token is out. The plan learns from it how often contexts are used. A use
+ * weighs e times less after as many further uses as contexts are stored; no clock is needed. A context that is not in the
+ * plan enters it with the mean quality, size per token and times of the manifest's contexts under each config. Only the
+ * used context is ever inserted, when its cache is at hand; others move, change or go. What is not stored counts as
+ * unused, in the objective and in saved manifests, until its next use. A context that came by its use leaves the plan,
+ * without an operation, when it is not stored and its uses are long ago. */
+EVICPRESS_API int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_operations *operations,
+                                struct evp_error *error);
 
 /* ---- what happened to the payloads ----
  *

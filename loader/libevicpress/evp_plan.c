@@ -2,6 +2,7 @@
  * operations into memory that the caller owns. The arithmetic is in loader/libevicpress/live_plan.h. */
 #include "loader/libevicpress/evicpress_plan.h"
 
+#include "base/array.h"
 #include "base/unconst.h"
 #include "loader/libevicpress/evp_error.h"
 #include "loader/libevicpress/evp_fork.h"
@@ -22,6 +23,10 @@ struct evp_plan {
     atomic_int waiting;     // events waiting for the lock
     struct live_plan live;
     uint64_t events;
+    struct {
+        struct evp_operation *at; // of the call so far; their texts are borrowed from the plan
+        int n, cap;
+    } todo;
 };
 
 _Static_assert(offsetof(struct evp_plan, fork) == 0, "in_child() casts the member to the plan");
@@ -69,6 +74,7 @@ void evp_plan_close(struct evp_plan *plan)
     fork_safe_release(&plan->fork);
     pthread_mutex_destroy(&plan->saving);
     live_plan_close(&plan->live);
+    free(plan->todo.at);
     free(plan);
 }
 
@@ -136,16 +142,25 @@ static void texts_of(struct evp_operation *op, const char **text[5])
     text[4] = &op->to_tier;
 }
 
-/* Copies into one allocation: the operations, then their texts. */
-static int copy_operations(const struct live_plan *l, struct evp_operations *out, struct err *err)
+/* Notes the operations of the plan's last event. */
+static int note_operations(struct evp_plan *plan, struct err *err)
 {
-    const struct incremental_state *state = incremental_state(l->incremental);
-    size_t n = (size_t)state->n_ops, texts = 0;
+    const struct incremental_state *state = incremental_state(plan->live.incremental);
+
+    for (int i = 0; i < state->n_ops; i++)
+        if (ARRAY_PUSH(&plan->todo, operation_of(&plan->live, &state->op[i])))
+            return err_nomem(err);
+    return 0;
+}
+
+/* Copies the noted operations into one allocation: first they, then their texts. */
+static int copy_operations(const struct evp_plan *plan, struct evp_operations *out, struct err *err)
+{
+    size_t n = (size_t)plan->todo.n, texts = 0;
     const char **text[5];
 
     for (size_t i = 0; i < n; i++) {
-        struct evp_operation op = operation_of(l, &state->op[i]);
-        texts_of(&op, text);
+        texts_of(&plan->todo.at[i], text);
         for (int k = 0; k < 5; k++)
             texts += strlen(*text[k]) + 1;
     }
@@ -154,7 +169,7 @@ static int copy_operations(const struct live_plan *l, struct evp_operations *out
         return err_nomem(err);
     char *to = (char *)(at + n);
     for (size_t i = 0; i < n; i++) {
-        at[i] = operation_of(l, &state->op[i]);
+        at[i] = plan->todo.at[i];
         texts_of(&at[i], text);
         for (int k = 0; k < 5; k++) {
             size_t bytes = strlen(*text[k]) + 1;
@@ -181,19 +196,32 @@ static int enter(struct evp_plan *plan, struct evp_error *error)
     return evp_error_set(error, EVICPRESS_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
 }
 
-/* Ends an event that returned `code`: copies its operations for the caller, unlocks, returns an evp_code. */
-static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
-                 struct evp_error *error)
+/* Ends a call whose operations are noted, and that returned `code`: copies them for the caller, unlocks, returns an
+ * evp_code. */
+static int leave_noted(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
+                       struct evp_error *error)
 {
     if (!code) {
         plan->events++;
-        code = operations ? copy_operations(&plan->live, operations, err) : 0;
+        code = operations ? copy_operations(plan, operations, err) : 0;
         plan->live.broken = code != 0; /* the caller does not get the operations of the event */
         if (operations)
             operations->event = plan->events;
     }
+    plan->todo.n = 0;
     pthread_mutex_unlock(&plan->fork.lock);
     return code ? evp_error_from(error, err, EVICPRESS_ARGUMENT) : EVICPRESS_OK;
+}
+
+/* The same for one event. */
+static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
+                 struct evp_error *error)
+{
+    if (!code && operations && note_operations(plan, err)) {
+        plan->live.broken = true;
+        code = err->code;
+    }
+    return leave_noted(plan, code, operations, err, error);
 }
 
 static int refuse(struct evp_error *error, int code, const char *sentence, const char *id)
@@ -228,7 +256,18 @@ static int take_variants(struct variant_info *variant, const struct evp_variant 
     return 0;
 }
 
-/* Converts the caller's context. Computes the digest of its tokens into `digest` (DIGEST_HEX) if it is not given. */
+/* Sets a context's digest to that of its tokens, in `digest` (DIGEST_HEX), if it has none. */
+static int take_digest(struct live_context *c, const int32_t *tokens, char *digest, struct err *err)
+{
+    if (c->token_digest)
+        return 0;
+    if (!tokens || c->n_tokens < 1 || c->n_tokens > INT32_MAX)
+        return err_set(err, ERR_FORMAT, tokens ? "n_tokens is out of range" : "tokens and token_digest are NULL");
+    c->token_digest = digest;
+    return digest_tokens(tokens, (int)c->n_tokens, digest, err);
+}
+
+/* Converts the caller's context. */
 static int take_context(struct live_context *c, const struct evp_context *given, struct variant_info *variant,
                         char *digest, struct err *err)
 {
@@ -247,13 +286,7 @@ static int take_context(struct live_context *c, const struct evp_context *given,
         return err_set(err, ERR_FORMAT, "reserved is not zero");
     if (take_variants(variant, given->variant, given->n_variants, err))
         return err->code;
-    if (c->token_digest)
-        return 0;
-    if (!given->tokens || c->n_tokens < 1 || c->n_tokens > INT32_MAX)
-        return err_set(err, ERR_FORMAT,
-                       given->tokens ? "n_tokens is out of range" : "tokens and token_digest are NULL");
-    c->token_digest = digest;
-    return digest_tokens(given->tokens, (int)c->n_tokens, digest, err);
+    return take_digest(c, given->tokens, digest, err);
 }
 
 int evp_plan_admit(struct evp_plan *plan, const struct evp_context *context, struct evp_operations *operations,
@@ -320,6 +353,36 @@ int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations
     if (number < 0)
         return number;
     return leave(plan, live_plan_remove(&plan->live, number, &err), operations, &err, error);
+}
+
+static int took(void *plan, struct err *err)
+{
+    return note_operations(plan, err);
+}
+
+int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_operations *operations,
+                  struct evp_error *error)
+{
+    char digest[DIGEST_HEX];
+    struct live_context c = { .id = use->id, .token_digest = use->token_digest, .n_tokens = use->n_tokens };
+    struct err err;
+
+    if (operations)
+        *operations = (struct evp_operations){ 0 };
+    if (!c.id || !all_zero(use->reserved, sizeof(use->reserved) / sizeof(*use->reserved)))
+        return evp_error_set(error, EVICPRESS_ARGUMENT, c.id ? "reserved is not zero" : "id is NULL");
+    if (enter(plan, error))
+        return EVICPRESS_MEMORY;
+    if (live_plan_find(&plan->live, c.id) < 0) { /* the digest is computed outside the lock */
+        pthread_mutex_unlock(&plan->fork.lock);
+        if (take_digest(&c, use->tokens, digest, &err))
+            return evp_error_from(error, &err, EVICPRESS_ARGUMENT);
+        if (enter(plan, error))
+            return EVICPRESS_MEMORY;
+    }
+    int code = live_plan_used(&plan->live, &c, took, plan, &err);
+    plan->live.broken |= code == ERR_NOMEM;
+    return leave_noted(plan, code, operations, &err, error);
 }
 
 /* ---- what happened to the payloads ------------------------------------------------------------------ */

@@ -223,6 +223,8 @@ int live_plan_add(struct live_plan *l, const struct live_context *c, struct err 
     int number;
 
     new.variants.min_quality = l->opened.min_quality;
+    new.weight = c->frequency;
+    new.at = l->age;
     begin_event(l);
     if (check_context(l, &new, err) || set_candidates(l, &new, err) || forget_gone(l, err) || reserve(l, err) ||
         copy_texts(&new, err))
@@ -285,7 +287,8 @@ static int update_copy(struct live_plan *l, struct live_context *c, int number, 
     int at = placement.tier == PLAN_RECOMPUTE ? -1 : placement.config;
     struct variant_info numbered[LIVE_VARIANTS];
 
-    c->frequency = u->frequency;
+    c->frequency = c->weight = u->frequency;
+    c->at = l->age;
     struct live_context asked = *c;
     asked.variants.at = u->variant;
     asked.variants.n = u->variant ? u->n_variants : 0;
@@ -414,8 +417,13 @@ static int take_row(struct live_plan *l, const struct placement *p, struct plan 
         return err_set(err, ERR_FORMAT, "field 'forms' is missing: make the manifest with evp-plan --online");
     if (take_placement(l, p, plan, err))
         return err->code;
-    l->at[l->n++] =
-        (struct live_context){ p->id, p->token_digest, p->n_tokens, p->kv_bytes, p->frequency, *p->variants, NULL };
+    l->at[l->n++] = (struct live_context){ .id = p->id,
+                                           .token_digest = p->token_digest,
+                                           .n_tokens = p->n_tokens,
+                                           .kv_bytes = p->kv_bytes,
+                                           .frequency = p->frequency,
+                                           .variants = *p->variants,
+                                           .weight = p->frequency };
     plan->n_contexts++;
     return 0;
 }
@@ -527,7 +535,7 @@ int live_plan_open(struct live_plan *l, const char *path, struct err *err)
     l->problem.n_contexts = l->n;
     if (!code) {
         l->incremental = incremental_new(&l->problem, &plan, l->opened.move_cost, err);
-        code = l->incremental ? 0 : err->code;
+        code = l->incremental ? live_uses_init(l, err) : err->code;
     }
     plan_release(&plan);
     if (code)

@@ -3,12 +3,14 @@
  *     admit N SEED [EVENTS]
  *
  * `real` instance: N contexts are planned and written as evp-plan --online does; then EVENTS (by default 1000) contexts
- * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60. Then the plan
- * is saved while events go on: the longest of them is what a save stops them for.
+ * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60; then EVENTS uses
+ * come, from which the plan learns. Then the plan is saved while events go on: the longest of them is what a save stops
+ * them for.
  *
  * Microseconds per event. `planner alone` is incremental_add() for the same contexts, whose candidates are made before.
  */
 #include "base/clock.h"
+#include "base/rng.h"
 #include "formats/manifest.h"
 #include "loader/libevicpress/evicpress_plan.h"
 #include "loader/libevicpress/live_plan.h"
@@ -215,6 +217,31 @@ static int one_event(struct bench *b, struct evp_plan *plan, enum event event, i
     return code;
 }
 
+/* Uses by Zipf's law, a tenth of them of contexts that the plan does not have. */
+static int time_uses(struct bench *b, struct evp_plan *plan, struct evp_error *error)
+{
+    struct rng r = rng_new(1);
+    struct evp_operations todo;
+    size_t operations = 0;
+    char id[24];
+
+    for (int k = 0; k < b->n_events; k++) {
+        double rank = exp(rng_unit(&r) * log(b->problem.n_contexts));
+        struct evp_use use = { .id = id, .token_digest = b->digest, .n_tokens = 1 };
+        snprintf(id, sizeof(id), rng_below(&r, 10) ? "c%d" : "used/%d", (int)rank - 1);
+        double start = clock_now();
+        int code = evp_plan_used(plan, &use, &todo, error);
+        b->seconds[k] = clock_now() - start;
+        operations += todo.n;
+        evp_operations_release(&todo);
+        if (code)
+            return code;
+    }
+    report(b, "used");
+    printf("%.2f operations per use\n", (double)operations / b->n_events);
+    return 0;
+}
+
 struct saving {
     struct evp_plan *plan;
     const char *path;
@@ -330,6 +357,8 @@ static int library(struct bench *b, const char *path, struct evp_error *error)
                 return error->code;
         report(b, phase[p].name);
     }
+    if (time_uses(b, plan, error))
+        return error->code;
     start = clock_now();
     int code = evp_plan_save(plan, path, error);
     printf("saved in %.2f s\n", clock_now() - start);

@@ -1,5 +1,5 @@
 /* admit-threads MANIFEST OUT - four threads use one plan. A program of its own, because Criterion does not run under
- * ThreadSanitizer. Each thread admits, updates and removes its contexts, asks for the status and saves now and then. At
+ * ThreadSanitizer. Each thread admits, updates, uses and removes its contexts, asks for the status and saves now and then. At
  * the end all of these contexts are gone, and the plan is saved once more. The locale is the caller's.
  */
 #include "loader/libevicpress/evicpress_plan.h"
@@ -41,6 +41,11 @@ static int one_context(struct worker *w, int i)
     w->operations += todo.n;
     evp_operations_release(&todo);
     if (evp_plan_update(w->plan, &u, &todo, &w->error))
+        return -1;
+    w->operations += todo.n;
+    evp_operations_release(&todo);
+    struct evp_use use = { .id = id, .tokens = tokens, .n_tokens = 3 };
+    if (evp_plan_used(w->plan, &use, &todo, &w->error))
         return -1;
     w->operations += todo.n;
     evp_operations_release(&todo);

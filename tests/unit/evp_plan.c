@@ -7,7 +7,6 @@
 #include "loader/libevicpress/evicpress_plan.h"
 #include "placement/placement.h"
 #include "planner/incremental.h"
-#include "planner/utility.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>
@@ -17,82 +16,6 @@ enum { THREADS = 4, ROUNDS = 150 };
 TestSuite(evp_plan, .init = world_open_files, .fini = world_remove_files);
 
 /* ---- worlds ------------------------------------------------------------------ */
-
-static double candidates_of(const struct world *w, int i, int64_t *bytes, double *out)
-{
-    const struct plan_goal goal = { w->alpha, w->slo_ttft_s, w->slo_weight };
-
-    for (int v = 0; v < VARIANTS; v++) {
-        const struct variant_info *f = &w->variant[i][v];
-        bytes[v] = f->bytes;
-        for (int t = 0; t < w->tiers.n; t++) {
-            double read_s = tier_read_s(&w->tier[t], f->bytes),
-                   sd_s = sd_of_sum(tier_read_sd_s(&w->tier[t], read_s), w->question_sd_s[i]);
-            double ttft_s = ttft_stored(read_s, f->decompress_s, 0.25);
-            out[v * w->tiers.n + t] = utility(&goal, f->quality, ttft_s, sd_s, w->frequency[i]);
-        }
-    }
-    return utility_recomputed(&goal, ttft_recomputed(w->prefill_s[i], 0.25),
-                              sd_of_sum(w->prefill_sd_s[i], w->question_sd_s[i]), w->frequency[i]);
-}
-
-static double candidates(const void *arg, int context, int64_t *bytes, double *out)
-{
-    return candidates_of(arg, context, bytes, out); // the contexts of the plan come first
-}
-
-/* Plans a world of n contexts and opens its manifest. *direct: the planner's own plan of it; may be NULL. */
-static struct evp_plan *begin(struct world *w, struct rng *r, int n, struct incremental **direct)
-{
-    struct evp_plan *plan;
-    struct evp_error error;
-    struct plan solved;
-    struct err err;
-
-    world_draw(w, r, n);
-    struct plan_problem p = { n, VARIANTS, w->tiers.n, w->capacity, candidates, w, NULL };
-    cr_assert_eq(plan_solve(&solved, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), 0);
-    world_write(w, &solved);
-    if (direct)
-        cr_assert_not_null(*direct = incremental_new(&p, &solved, 0, &err));
-    plan_release(&solved);
-    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVICPRESS_OK, "%s", error.text);
-    return plan;
-}
-
-static int tier_of(const struct world *w, const char *name)
-{
-    return strcmp(name, "recompute") == 0 ? -1 : tiers_find(&w->tiers, name);
-}
-
-static int world_index(const struct evp_operation *op)
-{
-    return (int)strtol(op->id + 8, NULL, 10);
-}
-
-/* Carries an operation out. It must begin where the context is, and leave no tier above its capacity. */
-static void follow(struct world *w, const struct evp_operation *op)
-{
-    int i = world_index(op), from = tier_of(w, op->from_tier), to = tier_of(w, op->to_tier), v = 0;
-
-    cr_assert_eq(w->at[i].tier, from, "%s", op->id);
-    if (from >= 0)
-        cr_assert_str_eq(world_config[w->at[i].config], op->from_config);
-    while (to >= 0 && strcmp(world_config[v], op->to_config) != 0)
-        v++;
-    if (from >= 0)
-        w->fill[from] -= op->from_bytes;
-    if (to >= 0)
-        w->fill[to] += op->to_bytes;
-    for (int t = 0; t < w->tiers.n; t++)
-        cr_assert(w->fill[t] >= 0 && w->fill[t] <= w->capacity[t], "tier %d holds %lld", t, (long long)w->fill[t]);
-    w->at[i] = (struct plan_placement){ v, to };
-    cr_assert_eq(op->kind, to < 0     ? EVICPRESS_EVICT
-                           : from < 0 ? EVICPRESS_INSERT
-                           : strcmp(op->from_config, op->to_config) != 0 || op->from_bytes != op->to_bytes
-                               ? EVICPRESS_RECOMPRESS
-                               : EVICPRESS_MOVE);
-}
 
 static struct evp_variant *variants_of(const struct world *w, int i, struct evp_variant *variant)
 {
@@ -157,7 +80,7 @@ static void one_event(struct world *w, struct rng *r, struct evp_plan *plan, str
         w->question_sd_s[i] *= !added;
     } else
         w->frequency[i] = (double)rng_below(r, 6);
-    o.recompute = candidates_of(w, i, bytes, out);
+    o.recompute = world_candidates(w, i, bytes, out);
     code = added ? admit(plan, w, i, ops) : update(plan, w, i, variants, ops);
     cr_assert(!code &&
               !(added ? incremental_add(m, &o, &w->number[i], &err) : incremental_update(m, w->number[i], &o, &err)));
@@ -175,7 +98,8 @@ static void compare(const struct world *w, struct evp_plan *plan, const struct i
         const struct incremental_op *op = &s->op[k];
         cr_assert_eq(w->number[world_index(&ops->at[k])], op->context);
         cr_assert(ops->at[k].from_bytes == op->from_bytes && ops->at[k].to_bytes == op->to_bytes);
-        cr_assert(tier_of(w, ops->at[k].from_tier) == op->from.tier && tier_of(w, ops->at[k].to_tier) == op->to.tier);
+        cr_assert(world_tier(w, ops->at[k].from_tier) == op->from.tier &&
+                  world_tier(w, ops->at[k].to_tier) == op->to.tier);
         cr_assert_str_eq(ops->at[k].to_config, world_config[op->to.config]);
     }
     cr_assert_eq(evp_plan_status(plan, &state, NULL), EVICPRESS_OK);
@@ -249,12 +173,12 @@ Test(evp_plan, does_what_the_planner_does_and_keeps_capacities)
         struct world w;
         struct incremental *m;
         struct evp_operations ops;
-        struct evp_plan *plan = begin(&w, &r, 1 + (int)rng_below(&r, CONTEXTS), &m);
+        struct evp_plan *plan = world_begin(&w, &r, 1 + (int)rng_below(&r, CONTEXTS), &m);
         for (uint64_t event = 1; event <= 80; event++) {
             one_event(&w, &r, plan, m, &ops);
             cr_assert_eq(ops.event, event);
             for (size_t i = 0; i < ops.n; i++)
-                follow(&w, &ops.at[i]);
+                world_follow(&w, &ops.at[i]);
             compare(&w, plan, m, &ops);
             evp_operations_release(&ops);
             if (event % 20 == 0)
@@ -284,7 +208,7 @@ static void take_away(struct shelf *s, int i)
 /* As evp_put() and evp_move(), to a tier, and evp_remove(), with faults. */
 static int store(struct world *w, struct shelf *s, struct rng *r, const struct evp_operation *op)
 {
-    int i = world_index(op), to = tier_of(w, op->to_tier), v = 0;
+    int i = world_index(op), to = world_tier(w, op->to_tier), v = 0;
     uint64_t fault = rng_below(r, 20);
 
     if (fault < 3) {
@@ -404,7 +328,7 @@ Test(evp_plan, follows_a_store_that_fails)
         struct world w;
         struct incremental *m;
         struct evp_operations ops;
-        struct evp_plan *plan = begin(&w, &r, 1 + (int)rng_below(&r, CONTEXTS), &m);
+        struct evp_plan *plan = world_begin(&w, &r, 1 + (int)rng_below(&r, CONTEXTS), &m);
         struct shelf s = { .n_full = 0 };
         memcpy(s.at, w.at, sizeof(s.at));
         memcpy(s.fill, w.fill, sizeof(s.fill));
@@ -473,7 +397,7 @@ Test(evp_plan, several_threads_and_their_events_in_order)
     pthread_t thread[THREADS];
     struct world w;
     struct rng r = rng_new(9);
-    struct evp_plan *plan = begin(&w, &r, CONTEXTS, NULL);
+    struct evp_plan *plan = world_begin(&w, &r, CONTEXTS, NULL);
     void *failed;
 
     for (int t = 0; t < THREADS; t++) {
@@ -491,7 +415,7 @@ Test(evp_plan, several_threads_and_their_events_in_order)
     for (int event = 1; event <= THREADS * ROUNDS; event++) {
         cr_assert_not_null(in_order[event], "event %d", event);
         for (size_t i = 0; i < in_order[event]->n; i++)
-            follow(&w, &in_order[event]->at[i]);
+            world_follow(&w, &in_order[event]->at[i]);
     }
     check_saved(&w, plan);
     for (int t = 0; t < THREADS; t++)

@@ -2,6 +2,7 @@
 #include "tests/unit/evp_world.h"
 
 #include "base/file.h"
+#include "planner/utility.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -117,4 +118,78 @@ void world_write(struct world *w, const struct plan *plan)
     }
     cr_assert_eq(manifest_write(&m, world_path, (struct rows_made){ .tool = "test" }, &err), 0, "%s", err.msg);
     manifest_release(&m);
+}
+
+double world_candidates(const struct world *w, int i, int64_t *bytes, double *out)
+{
+    const struct plan_goal goal = { w->alpha, w->slo_ttft_s, w->slo_weight };
+
+    for (int v = 0; v < VARIANTS; v++) {
+        const struct variant_info *f = &w->variant[i][v];
+        bytes[v] = f->bytes;
+        for (int t = 0; t < w->tiers.n; t++) {
+            double read_s = tier_read_s(&w->tier[t], f->bytes),
+                   sd_s = sd_of_sum(tier_read_sd_s(&w->tier[t], read_s), w->question_sd_s[i]);
+            double ttft_s = ttft_stored(read_s, f->decompress_s, 0.25);
+            out[v * w->tiers.n + t] = utility(&goal, f->quality, ttft_s, sd_s, w->frequency[i]);
+        }
+    }
+    return utility_recomputed(&goal, ttft_recomputed(w->prefill_s[i], 0.25),
+                              sd_of_sum(w->prefill_sd_s[i], w->question_sd_s[i]), w->frequency[i]);
+}
+
+static double candidates(const void *arg, int context, int64_t *bytes, double *out)
+{
+    return world_candidates(arg, context, bytes, out); // the contexts of the plan come first
+}
+
+struct evp_plan *world_begin(struct world *w, struct rng *r, int n, struct incremental **direct)
+{
+    struct evp_plan *plan;
+    struct evp_error error;
+    struct plan solved;
+    struct err err;
+
+    world_draw(w, r, n);
+    struct plan_problem p = { n, VARIANTS, w->tiers.n, w->capacity, candidates, w, NULL };
+    cr_assert_eq(plan_solve(&solved, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), 0);
+    world_write(w, &solved);
+    if (direct)
+        cr_assert_not_null(*direct = incremental_new(&p, &solved, 0, &err));
+    plan_release(&solved);
+    cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVICPRESS_OK, "%s", error.text);
+    return plan;
+}
+
+int world_tier(const struct world *w, const char *name)
+{
+    return strcmp(name, "recompute") == 0 ? -1 : tiers_find(&w->tiers, name);
+}
+
+int world_index(const struct evp_operation *op)
+{
+    return (int)strtol(op->id + 8, NULL, 10);
+}
+
+void world_follow(struct world *w, const struct evp_operation *op)
+{
+    int i = world_index(op), from = world_tier(w, op->from_tier), to = world_tier(w, op->to_tier), v = 0;
+
+    cr_assert_eq(w->at[i].tier, from, "%s", op->id);
+    if (from >= 0)
+        cr_assert_str_eq(world_config[w->at[i].config], op->from_config);
+    while (to >= 0 && strcmp(world_config[v], op->to_config) != 0)
+        v++;
+    if (from >= 0)
+        w->fill[from] -= op->from_bytes;
+    if (to >= 0)
+        w->fill[to] += op->to_bytes;
+    for (int t = 0; t < w->tiers.n; t++)
+        cr_assert(w->fill[t] >= 0 && w->fill[t] <= w->capacity[t], "tier %d holds %lld", t, (long long)w->fill[t]);
+    w->at[i] = (struct plan_placement){ v, to };
+    cr_assert_eq(op->kind, to < 0     ? EVICPRESS_EVICT
+                           : from < 0 ? EVICPRESS_INSERT
+                           : strcmp(op->from_config, op->to_config) != 0 || op->from_bytes != op->to_bytes
+                               ? EVICPRESS_RECOMPRESS
+                               : EVICPRESS_MOVE);
 }

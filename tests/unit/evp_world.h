@@ -4,6 +4,8 @@
 
 #include "base/rng.h"
 #include "formats/manifest.h"
+#include "loader/libevicpress/evicpress_plan.h"
+#include "planner/incremental.h"
 #include "planner/plan.h"
 
 enum { CONTEXTS = 32, VARIANTS = 5, TIERS = 3 };
@@ -37,5 +39,17 @@ const char *world_digest(int i); // 64 hex digits, borrowed until the next call
 
 /* Writes the manifest of a plan to world_path. */
 void world_write(struct world *w, const struct plan *plan);
+
+/* The candidates of context i, as planner/plan.h wants them. */
+double world_candidates(const struct world *w, int i, int64_t *bytes, double *out);
+
+/* Plans a world of n contexts and opens its manifest. *direct: the planner's own plan of it; may be NULL. */
+struct evp_plan *world_begin(struct world *w, struct rng *r, int n, struct incremental **direct);
+
+int world_tier(const struct world *w, const char *name); // -1: recompute
+int world_index(const struct evp_operation *op);         // of its context
+
+/* Carries an operation out. It must begin where the context is, and leave no tier above its capacity. */
+void world_follow(struct world *w, const struct evp_operation *op);
 
 #endif

@@ -125,6 +125,11 @@ class _Update(Structure):
                 ("reserved", c_uint64 * 8)]
 
 
+class _Use(Structure):
+    _fields_ = [("id", c_char_p), ("token_digest", c_char_p), ("tokens", c_void_p), ("n_tokens", c_int64),
+                ("reserved", c_uint64 * 8)]
+
+
 class _Operation(Structure):
     _fields_ = [("kind", c_int), ("id", c_char_p), ("from_config", c_char_p), ("from_tier", c_char_p),
                 ("to_config", c_char_p), ("to_tier", c_char_p), ("from_bytes", c_int64), ("to_bytes", c_int64),
@@ -167,6 +172,7 @@ _ARGUMENTS = {
     "evp_plan_admit": [c_void_p, POINTER(_Context), POINTER(_Operations)],
     "evp_plan_update": [c_void_p, POINTER(_Update), POINTER(_Operations)],
     "evp_plan_remove": [c_void_p, c_char_p, POINTER(_Operations)],
+    "evp_plan_used": [c_void_p, POINTER(_Use), POINTER(_Operations)],
     "evp_plan_lost": [c_void_p, c_char_p],
     "evp_plan_tier_lost": [c_void_p, c_char_p],
     "evp_plan_status": [c_void_p, POINTER(_PlanState)],
@@ -605,6 +611,13 @@ class Plan(_Handle):
     def remove(self, id):
         """Removes a context that is no longer used."""
         return self._event("evp_plan_remove", os.fsencode(id))
+
+    def used(self, id, tokens):
+        """A context was used: the plan learns how often each one is. One that is not in the plan enters it with what is
+        typical of its length."""
+        with _Bytes(_tokens(tokens)) as at:
+            use = _Use(id=os.fsencode(id), tokens=at.address, n_tokens=at.size // 4)
+            return self._event("evp_plan_used", byref(use))
 
     def lost(self, id):
         """The payload of a context is gone, or could not be put: it has no place until update() or a later event finds

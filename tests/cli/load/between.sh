@@ -52,6 +52,11 @@ done
 	    print(op.kind, op.id, op.from_tier, op.to_tier, op.to_config)
 	    carry_out(store, op)
 	say(store)
+	for k in range(3): # of a context that neither the manifest nor this program describes
+	    for op in plan.used("f1", [1000 * ord("f") + i for i in range(40)]):
+	        print("used:", op.kind, op.id, op.from_tier, op.to_tier, op.to_config, op.to_bytes)
+	print(plan.status().n_contexts, "contexts")
+	plan.remove("f1")
 	plan.save("next.jsonl")
 END
 evp-load next.jsonl --json --dry-run 2>said | tr ',' '\n' | grep '"insert"\|"move"\|"recompress"\|"evict"\|"keep"'

@@ -6,7 +6,7 @@ import evp
 
 header = "".join(open(f"{sys.argv[1]}/{name}").read() for name in ("evicpress.h", "evicpress_plan.h"))
 names = {"_Error": "error", "_Prefix": "prefix", "_Options": "options", "_Tier": "tier", "_Location": "location",
-         "_Range": "range", "_Put": "put_args", "_Stats": "counters", "_Variant": "variant", "_Context": "context", "_Update": "update",
+         "_Range": "range", "_Put": "put_args", "_Stats": "counters", "_Variant": "variant", "_Context": "context", "_Update": "update", "_Use": "use",
          "_Operation": "operation", "_Operations": "operations", "_PlanTier": "plan_tier", "_PlanState": "plan_state",
          "_Shape": "shape", "_Rows": "rows"}
 lines, want = [], []
