@@ -28,7 +28,7 @@ static struct {
     const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit, *access_before, *access_test;
     struct opt_list access;
     double access_floor, access_min_match;
-    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, rate, seconds,
+    double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, pack_weight, rate, seconds,
         target_quality;
     int solver, parallel_reads, gpus, scale;
     uint64_t max_move; // UINT64_MAX: not given
@@ -74,6 +74,8 @@ static const struct opt opts[] = {
         "a plan that GPUs or tiers cannot keep up with is refused"),
     OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
+    OPT_REAL(0, "pack-weight", &cfg.pack_weight, 0, 1e9,
+             "seconds of TTFT that each second of packing must save: of the GPU for prefills, of tiers for writes"),
     OPT_BYTES(0, "max-move", &cfg.max_move, "write at most this much since --previous"),
     OPT_HEAD("Quality floors"),
     OPT_MIN_QUALITY(&cfg.min_quality),
@@ -378,7 +380,7 @@ static int find_alpha(struct run *run, struct err *err)
         *(reached ? &t.high : &t.low) = middle;
     }
     run->in.alpha = t.high;
-    if (run->in.slo_weight > 0 || run->in.load.rate > 0 || run->in.move_cost > 0)
+    if (run->in.slo_weight > 0 || run->in.load.rate > 0 || run->in.move_cost > 0 || run->in.pack_weight > 0)
         log_info("mean quality %g: --alpha %.4g", cfg.target_quality, t.high);
     else
         log_info("mean quality %g: --alpha %.4g; no plan of this quality has a mean TTFT below %.4g s",
@@ -505,6 +507,7 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     run->in.load.rate = cfg.rate;
     run->in.load.gpus = cfg.gpus;
     run->in.move_cost = cfg.move_cost * 0x1p-30;
+    run->in.pack_weight = cfg.pack_weight;
     if (read_input(&run->in, files, err))
         return err->code;
     tiers_say_doubts(&run->in.tiers);

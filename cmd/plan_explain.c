@@ -57,11 +57,12 @@ void plan_explain_quality(const struct placement_plan *p)
 
 void plan_explain_gap(const struct manifest *m)
 {
-    char moved[2 * TEXT_SHORT + 32] = "";
+    char moved[2 * TEXT_SHORT + 64] = "";
     double utility = m->n_totals ? m->total[0].utility : m->objective;
 
-    if (m->move_cost > 0)
-        snprintf(moved, sizeof(moved), " (%.9g less %.3g for moving)", utility, utility - m->objective);
+    if (utility - m->objective > 1e-9 * fabs(utility))
+        snprintf(moved, sizeof(moved), " (%.9g less %.3g for %s)", utility, utility - m->objective,
+                 m->pack_weight > 0 ? "packing and moving" : "moving");
     if (m->optimal)
         log_info("utility %.9g%s, optimal: no plan exceeds it", m->objective, moved);
     else if (isnan(m->gain_gap))

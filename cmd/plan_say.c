@@ -42,6 +42,20 @@ static void say_moves(const struct placement_plan *p)
                          tiers->at[to].name, moves.at[from + 1][to].n, text_bytes(text, moves.at[from + 1][to].bytes));
 }
 
+/* Is the night's work worth it? */
+static void say_bill(const struct placement_plan *p)
+{
+    struct placement_bill b;
+    char prefills[TEXT_SHORT], writes[TEXT_SHORT], saves[TEXT_SHORT];
+
+    placement_bill(p, &b);
+    if (b.n_packed + b.n_moved)
+        log_info("packing %d contexts takes %s of a GPU and %s of writing; what is stored saves %s of TTFT in the uses "
+                 "that the plan expects",
+                 b.n_packed, text_seconds(prefills, b.takes.gpu_s), text_seconds(writes, b.takes.tier_s),
+                 text_seconds(saves, b.saves_s));
+}
+
 static void say_tier(const struct placement_plan *p, int tier)
 {
     const struct placement_input *in = p->in;
@@ -125,7 +139,9 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m)
 {
     struct json_out *w = summary_json();
     double facts_error, facts = mean_facts(p, &facts_error);
+    struct placement_bill bill;
 
+    placement_bill(p, &bill);
     json_begin(w, NULL, '{');
     json_put_real(w, "alpha", m->alpha);
     json_put_int(w, "contexts", p->plan.n_contexts);
@@ -144,6 +160,9 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m)
     json_put_real(w, "quality_test_error", m->total[0].quality_test_error);
     json_put_int(w, "compressed", m->total[0].n_compressed);
     json_put_int(w, "tested", m->total[0].n_tested);
+    json_put_real(w, "packing_gpu_s", bill.takes.gpu_s);
+    json_put_real(w, "packing_tier_s", bill.takes.tier_s);
+    json_put_real(w, "saves_s", bill.saves_s);
     json_put_real(w, "facts", facts);
     json_put_real(w, "facts_error", facts_error);
     json_begin(w, "tiers", '[');
@@ -240,6 +259,7 @@ void plan_say(const struct placement_plan *p, const struct manifest *m)
     say_load(p);
     if (p->in->previous.n)
         say_moves(p);
+    say_bill(p);
     plan_explain_gap(m);
     plan_explain_fit(p);
     say_single(m);

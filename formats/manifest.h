@@ -74,6 +74,7 @@ struct manifest {
     bool optimal;                              // the solver has proved that no plan has a higher objective
     double gain_gap;      // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
     double move_cost;     // utility that the objective loses per byte that the operations write
+    double pack_weight;   // utility that it loses per second of packing (placement/placement.h)
     double move_price;    // further utility per byte, from the cap max_move: counts in upper_bound only
     int64_t max_move;     // bytes; INT64_MAX: no cap
     double expected_loss; // estimated utility lost against a plan that knows every quality; 0: not known

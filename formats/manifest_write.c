@@ -51,6 +51,8 @@ static void header_members(const void *arg, struct json_out *w)
     if (m->load.rate > 0)
         put_load(w, m);
     json_put_real(w, "move_cost", m->move_cost);
+    if (m->pack_weight > 0)
+        json_put_real(w, "pack_weight", m->pack_weight);
     json_put_real(w, "move_price", m->move_price);
     if (m->max_move == INT64_MAX)
         json_put_null(w, "max_move");

@@ -83,6 +83,7 @@ struct placement_input {
     double access_floor;           // lowest frequency of a context
     double access_min_match;       // share of a log's rows whose context must be in the table, or the log is refused
     double move_cost;              // utility that each written byte must bring, set by the user
+    double pack_weight;            // utility that each second of packing must bring
     double move_price;             // what it must bring in addition, to stay within max_move; set by placement_solve()
     int64_t max_move;              // limit on bytes written; INT64_MAX: none
     struct manifest_load load;     // rate and gpus set by the caller, the rest by placement_solve()
@@ -110,12 +111,18 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
 /* The problem; borrows *in. */
 struct plan_problem placement_problem(const struct placement_input *in);
 
-/* For a row under a placement: TTFT in seconds, its standard deviation, utility without move costs, and bytes that must
- * be written. */
+/* For a row under a placement: TTFT in seconds, its standard deviation, utility without costs of writing, bytes that must
+ * be written, the seconds of packing that takes (of a GPU for the prefill, unless a cache only moves, and of the tier for
+ * the write), and its costs: move_cost for the bytes, pack_weight for the seconds. Compressing takes a few percent of the
+ * prefill, and is left out. */
 double placement_ttft(const struct placement_input *in, int row, struct plan_placement c);
 double placement_ttft_sd(const struct placement_input *in, int row, struct plan_placement c);
 double placement_utility(const struct placement_input *in, int row, struct plan_placement c);
 int64_t placement_written(const struct placement_input *in, int row, struct plan_placement c);
+struct placement_packing {
+    double gpu_s, tier_s;
+} placement_packing(const struct placement_input *in, int row, struct plan_placement c);
+double placement_write_cost(const struct placement_input *in, int row, struct plan_placement c);
 
 /* ERR_FAIL when no placement can respect a floor or pin; the error names the context and its best possible quality. */
 int placement_check_rules(const struct placement_input *in, struct err *err) MUST_CHECK;
@@ -187,6 +194,15 @@ struct placement_moves {
 };
 
 void placement_moves(const struct placement_plan *p, struct placement_moves *moves);
+
+/* What carrying a plan out takes, and what all that is stored then saves: TTFT over recomputing, times frequency. */
+struct placement_bill {
+    int n_packed, n_moved;
+    struct placement_packing takes;
+    double saves_s;
+};
+
+void placement_bill(const struct placement_plan *p, struct placement_bill *bill);
 
 /* ---- its manifest ---- */
 

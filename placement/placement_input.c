@@ -361,6 +361,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     in->slo_ttft_s = m->slo_ttft_s;
     in->slo_weight = m->slo_weight;
     in->move_cost = m->move_cost;
+    in->pack_weight = m->pack_weight;
     in->move_price = m->move_price;
     in->max_move = m->max_move;
     in->load = m->load;

@@ -88,8 +88,7 @@ static double worth(const struct placement_input *in, const struct plan *plan, d
     free.load.rate = 0;
     for (int i = 0; i < plan->n_contexts; i++) {
         int row = in->row[i];
-        sum += placement_utility(&free, row, plan->placement[i]) -
-               in->move_cost * (double)placement_written(in, row, plan->placement[i]);
+        sum += placement_utility(&free, row, plan->placement[i]) - placement_write_cost(in, row, plan->placement[i]);
         all += in->frequency[row];
     }
     return sum - all * wait_s;

@@ -320,6 +320,7 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
                             .gap = plan_gap(&p->plan),
                             .optimal = p->plan.optimal,
                             .move_cost = in->move_cost,
+                            .pack_weight = in->pack_weight,
                             .move_price = in->move_price,
                             .max_move = in->max_move,
                             .load = in->load,

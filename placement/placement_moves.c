@@ -277,8 +277,8 @@ int placement_raw(const struct placement_plan *p, const struct plan_effort *effo
         return err->code;
     *raw = (struct placement_raw){ .promised = plan.objective + in->move_price * written_by(in, &plan) };
     for (int i = 0; i < plan.n_contexts; i++)
-        raw->brought += placement_utility(in, in->row[i], plan.placement[i]);
-    raw->brought -= in->move_cost * written_by(in, &plan);
+        raw->brought += placement_utility(in, in->row[i], plan.placement[i]) -
+                        placement_write_cost(in, in->row[i], plan.placement[i]);
     plan_release(&plan);
     return 0;
 }
@@ -296,5 +296,22 @@ void placement_moves(const struct placement_plan *p, struct placement_moves *mov
             continue;
         moves->at[from + 1][to].n++;
         moves->at[from + 1][to].bytes += (double)bytes;
+    }
+}
+
+void placement_bill(const struct placement_plan *p, struct placement_bill *bill)
+{
+    const struct placement_input *in = p->in;
+
+    *bill = (struct placement_bill){ 0 };
+    for (int i = 0; i < p->plan.n_contexts; i++) {
+        int row = in->row[i];
+        struct plan_placement at = p->plan.placement[i], none = { 0, PLAN_RECOMPUTE };
+        struct placement_packing s = placement_packing(in, row, at);
+        bill->n_packed += s.gpu_s > 0;
+        bill->n_moved += !(s.gpu_s > 0) && s.tier_s > 0;
+        bill->takes.gpu_s += s.gpu_s;
+        bill->takes.tier_s += s.tier_s;
+        bill->saves_s += in->frequency[row] * (placement_ttft(in, row, none) - placement_ttft(in, row, at));
     }
 }

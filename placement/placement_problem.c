@@ -44,6 +44,31 @@ int64_t placement_written(const struct placement_input *in, int row, struct plan
     return in->table.cell_bytes[table_cell(&in->table, row, c.config)];
 }
 
+struct placement_packing placement_packing(const struct placement_input *in, int row, struct plan_placement c)
+{
+    const struct plan_placement *b = &in->before[row];
+    double bytes = (double)placement_written(in, row, c);
+
+    if (!(bytes > 0))
+        return (struct placement_packing){ 0 };
+    double writes = in->tiers.at[c.tier].write_bytes_per_s; /* 0: another host writes there */
+    struct placement_packing s = { .tier_s = writes > 0 ? bytes / writes : 0 };
+    if (b->config == c.config)
+        s.tier_s += tier_read_s(&in->tiers.at[b->tier], (int64_t)bytes);
+    else
+        s.gpu_s = in->table.prefill_s[row];
+    return s;
+}
+
+double placement_write_cost(const struct placement_input *in, int row, struct plan_placement c)
+{
+    struct placement_packing s = { 0 };
+
+    if (in->pack_weight > 0)
+        s = placement_packing(in, row, c);
+    return in->move_cost * (double)placement_written(in, row, c) + in->pack_weight * (s.gpu_s + s.tier_s);
+}
+
 /* Prefetches the data of a context's candidates. */
 static void fetch_candidates(const struct placement_input *in, int context)
 {
@@ -96,6 +121,10 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
             double written = before.config == v && before.tier == t ? 0 : (double)size[v];
             double gpu_s = ttft_stored(0, decompress_s[v], question_s);
             double cost = loaded ? frequency * placement_load_cost(&in->load, gpu_s, t, size[v]) : 0;
+            if (in->pack_weight > 0 && size[v] >= 0) {
+                struct placement_packing s = placement_packing(in, row, (struct plan_placement){ v, t });
+                cost += in->pack_weight * (s.gpu_s + s.tier_s);
+            }
             bool may = open && size[v] <= max_bytes && (!allowed || allowed[v * n_tiers + t]);
             out[v * n_tiers + t] =
                 may ? utility(&goal, quality[v], ttft_s, sd_s, frequency) - move * written - cost : (double)NAN;

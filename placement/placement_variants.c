@@ -12,7 +12,7 @@ int placement_variants_init(struct placement_variants *f, const struct placement
                             struct err *err)
 {
     *f = (struct placement_variants){ .unit = *in };
-    f->unit.move_cost = f->unit.move_price = 0;
+    f->unit.move_cost = f->unit.move_price = f->unit.pack_weight = 0;
     f->unit.frequency = ones;
     f->wanted = calloc((size_t)in->table.n_configs + 1, sizeof(*f->wanted));
     if (!f->wanted)

@@ -97,7 +97,7 @@ static int check_numbers(const struct placement_input *in, const struct placemen
 static void add_row(const struct placement_input *in, int row, struct plan_placement c, struct sums *sums)
 {
     double written = (double)placement_written(in, row, c);
-    double term = placement_utility(in, row, c) - in->move_cost * written;
+    double term = placement_utility(in, row, c) - placement_write_cost(in, row, c);
 
     if (c.tier != PLAN_RECOMPUTE)
         sums->fill[c.tier] += (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)];
@@ -139,9 +139,8 @@ static double best_reduced(const struct placement_input *in, const struct manife
             struct plan_placement c = { v, d };
             if ((pin != PIN_NONE && pin != d) || bytes > in->capacity[d] || !placement_tier_allows(in, v, d))
                 continue;
-            best = fmax(best, placement_utility(in, row, c) -
-                                  (in->move_cost + in->move_price) * (double)placement_written(in, row, c) -
-                                  m->price[d] * (double)bytes);
+            best = fmax(best, placement_utility(in, row, c) - placement_write_cost(in, row, c) -
+                                  in->move_price * (double)placement_written(in, row, c) - m->price[d] * (double)bytes);
         }
     }
     return best;

@@ -218,6 +218,33 @@ Test(placement, moves_cost_by_the_byte)
     placement_input_release(&in);
 }
 
+/* Packing takes a prefill and the write; what only moves is read instead. */
+Test(placement, packing_costs_by_the_second)
+{
+    struct placement_input in;
+    struct placement_files f = night_files();
+    int64_t bytes[CONFIGS];
+    double free_of_cost[CONFIGS * TIERS], out[CONFIGS * TIERS];
+
+    night_read(&in, &f);
+    ask(&in, 2, bytes, free_of_cost);
+    in.before[2] = (struct plan_placement){ KIVI, SSD };
+    in.tiers.at[DRAM].write_bytes_per_s = 0; /* another host writes there */
+    in.pack_weight = 0.25;
+    ask(&in, 2, bytes, out);
+    for (int v = 0; v < CONFIGS; v++)
+        for (int t = 0; t < TIERS; t++) {
+            double write_s = t == SSD ? (double)bytes[v] / in.tiers.at[SSD].write_bytes_per_s : 0;
+            double work_s = v != KIVI  ? in.table.prefill_s[2] + write_s
+                            : t == SSD ? 0
+                                       : tier_read_s(&in.tiers.at[SSD], bytes[v]);
+            cr_assert_float_eq(out[v * TIERS + t], free_of_cost[v * TIERS + t] - 0.25 * work_s, 1e-12);
+            cr_assert_float_eq(placement_write_cost(&in, 2, (struct plan_placement){ v, t }), 0.25 * work_s, 1e-12);
+        }
+    cr_assert_eq(placement_write_cost(&in, 2, (struct plan_placement){ 0, PLAN_RECOMPUTE }), 0);
+    placement_input_release(&in);
+}
+
 /* ---- rules ---------------------------------------------------------------------------------- */
 
 /* c2 on dram: 80000 bytes as kivi, quality 0.6. At, below and above what fits and what is good enough. */

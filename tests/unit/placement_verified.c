@@ -129,6 +129,7 @@ Test(placement_verify, sees_every_wrong_sum)
     SEE(n.m.expected_loss, double, n.m.expected_loss * 1.001, "expected loss is 0.104554 in the manifest, 0.10445");
     SEE(n.m.price[SSD], double, 0, "but its prices prove only");
     SEE(n.in.move_cost, double, 1e-9, "total utility is");
+    SEE(n.in.pack_weight, double, 0.1, "total utility is");
     placement_input_release(&n.in);
     manifest_release(&n.m);
 }
