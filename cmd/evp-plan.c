@@ -15,6 +15,7 @@
 #include "cmd/tiers_say.h"
 #include "placement/placement.h"
 #include "planner/normal.h"
+#include "profiler/score/serving.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,7 +31,8 @@ static struct {
     double access_floor, access_min_match;
     double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, pack_weight, rate, seconds,
         target_quality;
-    int solver, parallel_reads, gpus, scale;
+    const char *gpu;
+    int solver, parallel_reads, gpus, scale, output_tokens;
     uint64_t max_move; // UINT64_MAX: not given
     bool lenient, online, raw, measured_only;
     struct opt_common common;
@@ -73,6 +75,11 @@ static const struct opt opts[] = {
         "requests per second of all contexts, for whom --gpus GPUs compute: what they wait for each other counts, and "
         "a plan that GPUs or tiers cannot keep up with is refused"),
     OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
+    OPT_NUM(
+        0, "output-tokens", &cfg.output_tokens, 0, 1000000,
+        "tokens of an answer: the time in which they read the keys and values that a variant keeps counts, too; needs "
+        "--gpu"),
+    OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "GPU whose memory answers are read from, by its data sheet"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_REAL(0, "pack-weight", &cfg.pack_weight, 0, 1e9,
              "seconds of TTFT that each second of packing must save: of the GPU for prefills, of tiers for writes"),
@@ -380,7 +387,8 @@ static int find_alpha(struct run *run, struct err *err)
         *(reached ? &t.high : &t.low) = middle;
     }
     run->in.alpha = t.high;
-    if (run->in.slo_weight > 0 || run->in.load.rate > 0 || run->in.move_cost > 0 || run->in.pack_weight > 0)
+    if (run->in.slo_weight > 0 || run->in.load.rate > 0 || run->in.move_cost > 0 || run->in.pack_weight > 0 ||
+        run->in.decode_s_per_byte > 0)
         log_info("mean quality %g: --alpha %.4g", cfg.target_quality, t.high);
     else
         log_info("mean quality %g: --alpha %.4g; no plan of this quality has a mean TTFT below %.4g s",
@@ -473,6 +481,24 @@ static void say_next(const struct run *run)
     json_free(made);
 }
 
+static int take_decoding(struct placement_input *in, struct err *err)
+{
+    enum { BYTES = 1 << 30 };
+
+    if ((cfg.output_tokens > 0) != (cfg.gpu != NULL))
+        return err_set(err, ERR_USAGE, "--output-tokens and --gpu must be given together");
+    if (cfg.output_tokens == 0)
+        return 0;
+    if (cfg.online)
+        return err_set(err, ERR_USAGE,
+                       "--output-tokens and --online exclude each other: a live plan does not know what is kept");
+    const struct serving_gpu *gpu = serving_find(cfg.gpu, err);
+    if (!gpu)
+        return err->code;
+    in->decode_s_per_byte = cfg.output_tokens * serving_seconds(gpu, 0, BYTES) / BYTES;
+    return 0;
+}
+
 static int plan(struct run *run, const struct placement_files *files, struct err *err)
 {
     struct alphas alphas = { .n = 0 };
@@ -508,6 +534,8 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     run->in.load.gpus = cfg.gpus;
     run->in.move_cost = cfg.move_cost * 0x1p-30;
     run->in.pack_weight = cfg.pack_weight;
+    if (take_decoding(&run->in, err))
+        return err->code;
     if (read_input(&run->in, files, err))
         return err->code;
     tiers_say_doubts(&run->in.tiers);

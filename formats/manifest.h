@@ -72,11 +72,14 @@ struct manifest {
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none of them
     double slo_ttft_s, slo_weight;             // the promised TTFT, and the cost of lateness; 0: nothing is promised
     bool optimal;                              // the solver has proved that no plan has a higher objective
-    double gain_gap;      // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
-    double move_cost;     // utility that the objective loses per byte that the operations write
-    double pack_weight;   // utility that it loses per second of packing (placement/placement.h)
-    double move_price;    // further utility per byte, from the cap max_move: counts in upper_bound only
-    int64_t max_move;     // bytes; INT64_MAX: no cap
+    double gain_gap;    // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
+    double move_cost;   // utility that the objective loses per byte that the operations write
+    double pack_weight; // utility that it loses per second of packing (placement/placement.h)
+    double
+        decode_s_per_byte; // seconds that an answer takes to read a byte of the cache once for each of its tokens; 0: they
+                           // do not count
+    double move_price;     // further utility per byte, from the cap max_move: counts in upper_bound only
+    int64_t max_move;      // bytes; INT64_MAX: no cap
     double expected_loss; // estimated utility lost against a plan that knows every quality; 0: not known
     bool predicted;       // the plan uses predicted train qualities
     bool scale_same; // a second answer of the uncompressed cache has quality 1 (evp-plan --quality-scale same-meaning)

@@ -134,6 +134,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         json_may_real(header, "gain_gap", &m->gain_gap, err) || read_bool(header, "optimal", &m->optimal, err) ||
         json_may_real(header, "move_cost", &m->move_cost, err) ||
         json_may_real(header, "pack_weight", &m->pack_weight, err) ||
+        json_may_real(header, "decode_s_per_byte", &m->decode_s_per_byte, err) ||
         json_may_real(header, "move_price", &m->move_price, err) ||
         read_bool(header, "measured_only", &m->measured_only, err) ||
         json_may_real(header, "min_quality", &m->min_quality, err) ||
@@ -159,6 +160,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         field_check_real("min_facts", m->min_facts, 0, err) || field_check_real("sure_z", fabs(m->sure_z), 0, err) ||
         field_check_real("slo_ttft_s", m->slo_ttft_s, 0, err) ||
         field_check_real("pack_weight", m->pack_weight, 0, err) ||
+        field_check_real("decode_s_per_byte", m->decode_s_per_byte, 0, err) ||
         field_check_real("slo_weight", m->slo_weight, 0, err) ||
         field_check_real("expected_loss", m->expected_loss, 0, err))
         return err->code;

@@ -53,6 +53,8 @@ static void header_members(const void *arg, struct json_out *w)
     json_put_real(w, "move_cost", m->move_cost);
     if (m->pack_weight > 0)
         json_put_real(w, "pack_weight", m->pack_weight);
+    if (m->decode_s_per_byte > 0)
+        json_put_real(w, "decode_s_per_byte", m->decode_s_per_byte);
     json_put_real(w, "move_price", m->move_price);
     if (m->max_move == INT64_MAX)
         json_put_null(w, "max_move");

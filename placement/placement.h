@@ -79,17 +79,18 @@ struct placement_input {
     bool fact_floors;              // there is such a floor, here or in a rule
     double slo_ttft_s, slo_weight; // promised TTFT, cost of lateness (planner/utility.h)
     int parallel_reads;            // reads at the same time that TTFT assumes, on all tiers; 0: as tiers.json says
-    double sure_z;                 // a floor is compared with quality - sure_z * sd
-    double access_floor;           // lowest frequency of a context
-    double access_min_match;       // share of a log's rows whose context must be in the table, or the log is refused
-    double move_cost;              // utility that each written byte must bring, set by the user
-    double pack_weight;            // utility that each second of packing must bring
-    double move_price;             // what it must bring in addition, to stay within max_move; set by placement_solve()
-    int64_t max_move;              // limit on bytes written; INT64_MAX: none
-    struct manifest_load load;     // rate and gpus set by the caller, the rest by placement_solve()
-    bool online;                   // rows carry the variants that a live plan needs
-    bool measured_only;            // use only variants that answered train questions
-    bool no_floors;                // ignore quality floors
+    double decode_s_per_byte;  // seconds that an answer takes to read a kept byte once for each token; 0: not counted
+    double sure_z;             // a floor is compared with quality - sure_z * sd
+    double access_floor;       // lowest frequency of a context
+    double access_min_match;   // share of a log's rows whose context must be in the table, or the log is refused
+    double move_cost;          // utility that each written byte must bring, set by the user
+    double pack_weight;        // utility that each second of packing must bring
+    double move_price;         // what it must bring in addition, to stay within max_move; set by placement_solve()
+    int64_t max_move;          // limit on bytes written; INT64_MAX: none
+    struct manifest_load load; // rate and gpus set by the caller, the rest by placement_solve()
+    bool online;               // rows carry the variants that a live plan needs
+    bool measured_only;        // use only variants that answered train questions
+    bool no_floors;            // ignore quality floors
 };
 
 /* Reads the files into *in; the caller has set its numbers. Without files->tiers, in->tiers must be set. Call

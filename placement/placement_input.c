@@ -305,8 +305,11 @@ static int read_others(struct placement_input *in, const struct placement_files 
 
 int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
-    if ((files->tiers && tiers_read(&in->tiers, files->tiers, err)) ||
-        table_read(&in->table, files->table, files->want, err))
+    enum table_want want = files->want;
+
+    if (in->decode_s_per_byte > 0) /* needs the share of a cache that is kept */
+        want = want == TABLE_PLAN ? TABLE_ALL : TABLE_ALL_LENIENT;
+    if ((files->tiers && tiers_read(&in->tiers, files->tiers, err)) || table_read(&in->table, files->table, want, err))
         return err->code;
     return read_others(in, files, err);
 }
@@ -345,6 +348,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     m->borrows = true;
     rest.tiers = NULL;
     take_floors(in, m);
+    in->decode_s_per_byte = m->decode_s_per_byte;
     if (placement_input_read(in, &rest, err))
         return err->code;
     if (strcmp(in->rules_digest, m->rules_digest) != 0 && *m->rules_digest)

@@ -118,6 +118,18 @@ static inline double placement_gpu_s(const struct placement_input *in, int row, 
     return ttft_stored(0, t->decompress_s[table_cell(t, row, c.config)], t->question_s[row]);
 }
 
+/* Seconds in which an answer's tokens read the keys and values that the GPU has: all, or those that a config keeps. */
+static inline double placement_decode_s(const struct placement_input *in, int row, struct plan_placement c)
+{
+    const struct table *t = &in->table;
+
+    if (!(in->decode_s_per_byte > 0))
+        return 0;
+    double kept = c.tier == PLAN_RECOMPUTE ? 1 : t->keep_frac[table_cell(t, row, c.config)];
+    double bytes = (isnan(kept) ? 1 : kept) * fmax((double)t->kv_bytes[row], 0);
+    return in->decode_s_per_byte * bytes;
+}
+
 /* What a use costs beyond its own time; tier PLAN_RECOMPUTE: it reads nothing. */
 static inline double placement_load_cost(const struct manifest_load *l, double gpu_s, int tier, int64_t bytes)
 {

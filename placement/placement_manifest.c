@@ -321,6 +321,7 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
                             .optimal = p->plan.optimal,
                             .move_cost = in->move_cost,
                             .pack_weight = in->pack_weight,
+                            .decode_s_per_byte = in->decode_s_per_byte,
                             .move_price = in->move_price,
                             .max_move = in->max_move,
                             .load = in->load,

@@ -27,7 +27,8 @@ double placement_utility(const struct placement_input *in, int row, struct plan_
     struct plan_goal goal = placement_goal(in);
     double sd_s = goal.slo_weight > 0 ? placement_ttft_sd(in, row, c) : 0; /* else not used */
 
-    double worth = utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]);
+    double worth = utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]) -
+                   in->frequency[row] * placement_decode_s(in, row, c);
     if (in->load.rate > 0) {
         int64_t bytes = c.tier == PLAN_RECOMPUTE ? 0 : in->table.cell_bytes[table_cell(&in->table, row, c.config)];
         worth -= in->frequency[row] * placement_load_cost(&in->load, placement_gpu_s(in, row, c), c.tier, bytes);
@@ -125,6 +126,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
                 struct placement_packing s = placement_packing(in, row, (struct plan_placement){ v, t });
                 cost += in->pack_weight * (s.gpu_s + s.tier_s);
             }
+            cost += frequency * placement_decode_s(in, row, (struct plan_placement){ v, t });
             bool may = open && size[v] <= max_bytes && (!allowed || allowed[v * n_tiers + t]);
             out[v * n_tiers + t] =
                 may ? utility(&goal, quality[v], ttft_s, sd_s, frequency) - move * written - cost : (double)NAN;

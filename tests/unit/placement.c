@@ -245,6 +245,33 @@ Test(placement, packing_costs_by_the_second)
     placement_input_release(&in);
 }
 
+/* Each token of an answer reads what is kept: all when recomputed, uncompressed or quantised. */
+Test(placement, decoding_reads_what_is_kept)
+{
+    struct placement_input in = { .alpha = 2, .max_move = INT64_MAX, .decode_s_per_byte = 1 };
+    struct placement_files f = night_files();
+    int64_t bytes[CONFIGS];
+    double free_of_cost[CONFIGS * TIERS], out[CONFIGS * TIERS];
+    struct err err;
+
+    cr_assert_eq(placement_input_read(&in, &f, &err), 0, "%s", err.msg);
+    in.frequency[2] = 3;
+    in.decode_s_per_byte = 0;
+    double recomputed = ask(&in, 2, bytes, free_of_cost);
+    in.decode_s_per_byte = 2e-4;
+    in.table.keep_frac[table_cell(&in.table, 2, KIVI)] = 0.25;
+    double one = 3 * 2e-4 * (double)in.table.kv_bytes[2];
+    cr_assert_float_eq(ask(&in, 2, bytes, out), recomputed - one, 1e-9);
+    for (int v = 0; v < CONFIGS; v++)
+        for (int t = 0; t < TIERS; t++) {
+            double kept = in.table.keep_frac[table_cell(&in.table, 2, v)];
+            cr_assert_float_eq(out[v * TIERS + t], free_of_cost[v * TIERS + t] - kept * one, 1e-9);
+            struct plan_placement at = { v, t };
+            cr_assert_float_eq(placement_utility(&in, 2, at), out[v * TIERS + t], 1e-9);
+        }
+    placement_input_release(&in);
+}
+
 /* ---- rules ---------------------------------------------------------------------------------- */
 
 /* c2 on dram: 80000 bytes as kivi, quality 0.6. At, below and above what fits and what is good enough. */
