@@ -49,7 +49,7 @@ static void say_bill(const struct placement_plan *p)
     char prefills[TEXT_SHORT], writes[TEXT_SHORT], saves[TEXT_SHORT];
 
     placement_bill(p, &b);
-    if (b.n_packed + b.n_moved)
+    if (b.takes.gpu_s + b.takes.tier_s > 0)
         log_info("packing %d contexts takes %s of a GPU and %s of writing; what is stored saves %s of TTFT in the uses "
                  "that the plan expects",
                  b.n_packed, text_seconds(prefills, b.takes.gpu_s), text_seconds(writes, b.takes.tier_s),

@@ -112,6 +112,10 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
 /* The problem; borrows *in. */
 struct plan_problem placement_problem(const struct placement_input *in);
 
+struct placement_packing {
+    double gpu_s, tier_s;
+};
+
 /* For a row under a placement: TTFT in seconds, its standard deviation, utility without costs of writing, bytes that must
  * be written, the seconds of packing that takes (of a GPU for the prefill, unless a cache only moves, and of the tier for
  * the write), and its costs: move_cost for the bytes, pack_weight for the seconds. Compressing takes a few percent of the
@@ -120,9 +124,7 @@ double placement_ttft(const struct placement_input *in, int row, struct plan_pla
 double placement_ttft_sd(const struct placement_input *in, int row, struct plan_placement c);
 double placement_utility(const struct placement_input *in, int row, struct plan_placement c);
 int64_t placement_written(const struct placement_input *in, int row, struct plan_placement c);
-struct placement_packing {
-    double gpu_s, tier_s;
-} placement_packing(const struct placement_input *in, int row, struct plan_placement c);
+struct placement_packing placement_packing(const struct placement_input *in, int row, struct plan_placement c);
 double placement_write_cost(const struct placement_input *in, int row, struct plan_placement c);
 
 /* ERR_FAIL when no placement can respect a floor or pin; the error names the context and its best possible quality. */
@@ -198,7 +200,7 @@ void placement_moves(const struct placement_plan *p, struct placement_moves *mov
 
 /* What carrying a plan out takes, and what all that is stored then saves: TTFT over recomputing, times frequency. */
 struct placement_bill {
-    int n_packed, n_moved;
+    int n_packed; // contexts whose caches are made
     struct placement_packing takes;
     double saves_s;
 };

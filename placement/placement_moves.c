@@ -309,7 +309,6 @@ void placement_bill(const struct placement_plan *p, struct placement_bill *bill)
         struct plan_placement at = p->plan.placement[i], none = { 0, PLAN_RECOMPUTE };
         struct placement_packing s = placement_packing(in, row, at);
         bill->n_packed += s.gpu_s > 0;
-        bill->n_moved += !(s.gpu_s > 0) && s.tier_s > 0;
         bill->takes.gpu_s += s.gpu_s;
         bill->takes.tier_s += s.tier_s;
         bill->saves_s += in->frequency[row] * (placement_ttft(in, row, none) - placement_ttft(in, row, at));

@@ -38,7 +38,10 @@ static void add_to_sample(struct sample *s, const struct map *configs, const str
     s->question_s += c->variants.question_s;
     for (int v = 0; v < c->variants.n; v++) {
         const struct variant_info *variant = &c->variants.at[v];
-        struct sample_config *to = &s->of[map_find(configs, variant->config, strlen(variant->config))];
+        int config = map_find(configs, variant->config, strlen(variant->config));
+        if (config < 0)
+            continue;
+        struct sample_config *to = &s->of[config];
         to->n++;
         to->quality += variant->quality;
         to->quality2 += variant->quality * variant->quality;
