@@ -340,7 +340,10 @@ int evp_plan_update(struct evp_plan *plan, const struct evp_update *update, stru
     if (number < 0)
         return number;
     struct live_update u = { update->frequency, update->variant ? variant : NULL, (int)update->n_variants };
-    return leave(plan, live_plan_update(&plan->live, number, &u, &err), operations, &err, error);
+    int code = live_plan_update(&plan->live, number, &u, &err);
+    if (!code)
+        plan->live.at[number].by_use = false; /* the caller knows it */
+    return leave(plan, code, operations, &err, error);
 }
 
 int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations, struct evp_error *error)

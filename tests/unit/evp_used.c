@@ -153,12 +153,16 @@ Test(evp_used, forgets_what_came_once)
         char id[32];
         snprintf(id, sizeof(id), "once/%d", k);
         cr_assert_eq(use(plan, id, 7, NULL), EVICPRESS_OK);
+        if (k == 0)
+            cr_assert_eq(evp_plan_update(plan, &(struct evp_update){ .id = id }, NULL, NULL), EVICPRESS_OK);
         if (k % 100 == 0) {
             cr_assert_eq(evp_plan_status(plan, &state, NULL), EVICPRESS_OK);
             most = state.n_contexts > most ? state.n_contexts : most;
         }
     }
     cr_assert_lt(most, 1000, "%lld contexts at most", (long long)most);
+    cr_assert_eq(evp_plan_remove(plan, "once/1", NULL, NULL), EVICPRESS_UNKNOWN);
+    cr_assert_eq(evp_plan_remove(plan, "once/0", NULL, NULL), EVICPRESS_OK); /* it was updated, so it stays */
     evp_plan_close(plan);
 }
 
