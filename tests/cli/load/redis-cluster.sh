@@ -1,9 +1,19 @@
 # A cluster of three nodes, of which the tier names one: MOVED is followed, and ASK while slots move to another node; the
 # sweep after a killed load looks at all nodes.
 . "$TOP/tests/cli/load/redis.inc"
-ports="$port $((port + 1)) $((port + 2))"
+# Below the ports that the system gives to clients: there one was taken between two nodes' starts.
+ports=$(/usr/bin/python3 -c 'import random, socket
+def free(port):
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+        return True
+    except OSError:
+        return False
+found = [p for p in random.sample(range(10000, 20000), 100) if free(p) and free(p + 10000)]
+print(*found[:3])')
+port=${ports%% *}
 for one in $ports; do
-	start_on $one --cluster-enabled yes --cluster-config-file nodes.$one --cluster-node-timeout 5000 --cluster-port $((one + 10000 < 65536 ? one + 10000 : one - 10000))
+	start_on $one --cluster-enabled yes --cluster-config-file nodes.$one --cluster-node-timeout 5000 --cluster-port $((one + 10000))
 done
 nodes=
 for one in $ports; do nodes="$nodes 127.0.0.1:$one"; done
