@@ -181,14 +181,17 @@ static int write_manifest(const struct run *run, const struct manifest *m, const
 static void say_plan(const struct run *run, const struct placement_plan *p, const struct manifest *m, double solve_s,
                      double write_s)
 {
+    struct placement_bill bill;
+
     if (run->n_plans == 0)
         log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", p->plan.n_contexts, run->read_s,
                  solve_s, write_s);
     else
         log_info("alpha %g: solved in %.2f s, wrote in %.2f s", m->alpha, solve_s, write_s);
-    plan_say_json(p, m);
+    placement_bill(p, &bill);
+    plan_say_json(p, m, &bill);
     if (!run->sweep || cfg.common.verbose > 0)
-        plan_say(p, m);
+        plan_say(p, m, &bill);
 }
 
 /* Compares the plan with one made from raw means. */

@@ -43,17 +43,15 @@ static void say_moves(const struct placement_plan *p)
 }
 
 /* Is the night's work worth it? */
-static void say_bill(const struct placement_plan *p)
+static void say_bill(const struct placement_bill *b)
 {
-    struct placement_bill b;
     char prefills[TEXT_SHORT], writes[TEXT_SHORT], saves[TEXT_SHORT];
 
-    placement_bill(p, &b);
-    if (b.takes.gpu_s + b.takes.tier_s > 0)
+    if (b->takes.gpu_s + b->takes.tier_s > 0)
         log_info("packing %d contexts takes %s of a GPU and %s of writing; what is stored saves %s of TTFT in the uses "
                  "that the plan expects",
-                 b.n_packed, text_seconds(prefills, b.takes.gpu_s), text_seconds(writes, b.takes.tier_s),
-                 text_seconds(saves, b.saves_s));
+                 b->n_packed, text_seconds(prefills, b->takes.gpu_s), text_seconds(writes, b->takes.tier_s),
+                 text_seconds(saves, b->saves_s));
 }
 
 static void say_tier(const struct placement_plan *p, int tier)
@@ -135,13 +133,11 @@ static double mean_facts(const struct placement_plan *p, double *error)
     return kept / uses;
 }
 
-void plan_say_json(const struct placement_plan *p, const struct manifest *m)
+void plan_say_json(const struct placement_plan *p, const struct manifest *m, const struct placement_bill *bill)
 {
     struct json_out *w = summary_json();
     double facts_error, facts = mean_facts(p, &facts_error);
-    struct placement_bill bill;
 
-    placement_bill(p, &bill);
     json_begin(w, NULL, '{');
     json_put_real(w, "alpha", m->alpha);
     json_put_int(w, "contexts", p->plan.n_contexts);
@@ -160,9 +156,9 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m)
     json_put_real(w, "quality_test_error", m->total[0].quality_test_error);
     json_put_int(w, "compressed", m->total[0].n_compressed);
     json_put_int(w, "tested", m->total[0].n_tested);
-    json_put_real(w, "packing_gpu_s", bill.takes.gpu_s);
-    json_put_real(w, "packing_tier_s", bill.takes.tier_s);
-    json_put_real(w, "saves_s", bill.saves_s);
+    json_put_real(w, "packing_gpu_s", bill->takes.gpu_s);
+    json_put_real(w, "packing_tier_s", bill->takes.tier_s);
+    json_put_real(w, "saves_s", bill->saves_s);
     json_put_real(w, "facts", facts);
     json_put_real(w, "facts_error", facts_error);
     json_begin(w, "tiers", '[');
@@ -239,7 +235,7 @@ static void say_late(const struct placement_plan *p)
                  text_seconds(slo, p->in->slo_ttft_s));
 }
 
-void plan_say(const struct placement_plan *p, const struct manifest *m)
+void plan_say(const struct placement_plan *p, const struct manifest *m, const struct placement_bill *bill)
 {
     char ttft[TEXT_SHORT], quality[QUALITY_TEXT], per_use[TEXT_SHORT];
 
@@ -259,7 +255,7 @@ void plan_say(const struct placement_plan *p, const struct manifest *m)
     say_load(p);
     if (p->in->previous.n)
         say_moves(p);
-    say_bill(p);
+    say_bill(bill);
     plan_explain_gap(m);
     plan_explain_fit(p);
     say_single(m);

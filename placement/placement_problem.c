@@ -61,13 +61,17 @@ struct placement_packing placement_packing(const struct placement_input *in, int
     return s;
 }
 
+static double packing_cost(const struct placement_input *in, int row, struct plan_placement c)
+{
+    if (!(in->pack_weight > 0))
+        return 0;
+    struct placement_packing s = placement_packing(in, row, c);
+    return in->pack_weight * (s.gpu_s + s.tier_s);
+}
+
 double placement_write_cost(const struct placement_input *in, int row, struct plan_placement c)
 {
-    struct placement_packing s = { 0 };
-
-    if (in->pack_weight > 0)
-        s = placement_packing(in, row, c);
-    return in->move_cost * (double)placement_written(in, row, c) + in->pack_weight * (s.gpu_s + s.tier_s);
+    return in->move_cost * (double)placement_written(in, row, c) + packing_cost(in, row, c);
 }
 
 /* Prefetches the data of a context's candidates. */
@@ -120,13 +124,10 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
             double sd_s = promised ? sd_of_sum(tier_read_sd_s(&tier, read_s), question_sd_s) : 0;
             double ttft_s = ttft_stored(read_s, decompress_s[v], question_s);
             double written = before.config == v && before.tier == t ? 0 : (double)size[v];
+            struct plan_placement at = { v, t };
             double gpu_s = ttft_stored(0, decompress_s[v], question_s);
             double cost = loaded ? frequency * placement_load_cost(&in->load, gpu_s, t, size[v]) : 0;
-            if (in->pack_weight > 0 && size[v] >= 0) {
-                struct placement_packing s = placement_packing(in, row, (struct plan_placement){ v, t });
-                cost += in->pack_weight * (s.gpu_s + s.tier_s);
-            }
-            cost += frequency * placement_decode_s(in, row, (struct plan_placement){ v, t });
+            cost += packing_cost(in, row, at) + frequency * placement_decode_s(in, row, at);
             bool may = open && size[v] <= max_bytes && (!allowed || allowed[v * n_tiers + t]);
             out[v * n_tiers + t] =
                 may ? utility(&goal, quality[v], ttft_s, sd_s, frequency) - move * written - cost : (double)NAN;

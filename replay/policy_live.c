@@ -1,5 +1,5 @@
 /* policy_live.c - a plan that follows the requests (planner/incremental.h), as loader/libevicpress/live_uses.c does in a
- * serving process. "live:500": the weight of a use falls by a factor of e with every 500 requests after it; without a
+ * serving process. "live:500": the weight of a use falls by a factor of e with every 500 uses after it; without a
  * number, with as many as contexts are stored.
  *
  * How often a context is used is the sum of its weights. After each request its own is brought up to date, and it is
@@ -23,7 +23,7 @@ struct live_state {
     int *context;               // (C by row): the planner's number
     double *weight, *at;        // (C by row): of the uses, as of the age `at`
     double age;                 // uses weigh exp(-age) of what they weighed at age 0
-    double life;                // requests in which that falls by e
+    double life;                // uses in which that falls by e
     bool fixed;                 // life stays as it is
     int hand, n_stored;         // the next context to bring up to date; those stored among the ones before it
     int *dropped;               // (C) by the last event, the planner's numbers
