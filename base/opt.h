@@ -188,6 +188,8 @@ struct opt {
     OPT_REAL(0, "min-quality", p, 0, 1, "use no variant of lower predicted quality for any context")
 #define OPT_SURE(p)                                                                                                    \
     OPT_REAL(0, "sure", p, 0.5, 0.9999, "required probability that a predicted quality is above its floor")
+#define OPT_CHUNKS(p)                                                                                                  \
+    OPT_BOOL(0, "chunks", p, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on")
 #define OPT_JSON(p)      OPT_BOOL(0, "json", p, "print one JSON object instead, with every detail")
 #define OPT_TIERS(p)     OPT_TEXT('t', "tiers", p, "FILE", "tiers.json: capacity, bandwidth and latency of each tier")
 #define OPT_ALPHA_HELP   "seconds of TTFT that a quality of 1 is worth"

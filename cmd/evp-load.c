@@ -36,7 +36,7 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "verify", &cfg.verify,
              "also read every payload in place, and replace what is damaged or differs from the payload folder"),
     OPT_BOOL(0, "new", &cfg.new_disk, "folders may be empty although the plan keeps payloads there"),
-    OPT_BOOL(0, "chunks", &cfg.chunks, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on"),
+    OPT_CHUNKS(&cfg.chunks),
     OPT_TEXT(0, "group", &cfg.group, "NAME",
              "let this group find and read the payloads in the folders, from now on (default: as before)"),
     OPT_PERIOD(0, "wait", &cfg.wait_s, "SECONDS", 0, 1e9, "wait this long for another load of the same tiers to end"),

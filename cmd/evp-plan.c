@@ -9,6 +9,7 @@
 #include "base/parse.h"
 #include "cmd/next.h"
 #include "cmd/plan_explain.h"
+#include "cmd/plan_frontier.h"
 #include "cmd/plan_say.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
@@ -34,7 +35,7 @@ static struct {
     const char *gpu;
     int solver, parallel_reads, gpus, scale, output_tokens;
     uint64_t max_move; // UINT64_MAX: not given
-    bool lenient, online, raw, measured_only;
+    bool lenient, online, raw, measured_only, chunks;
     struct opt_common common;
 } cfg = { .alpha = "1",
           .gpus = 1,
@@ -80,6 +81,10 @@ static const struct opt opts[] = {
         "tokens of an answer: the time in which they read the keys and values that a variant keeps counts, too; needs "
         "--gpu"),
     OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "GPU whose memory answers are read from, by its data sheet"),
+    OPT_BOOL(
+        0, "chunks", &cfg.chunks,
+        "the first chunks of 256 tokens of an uncompressed cache serve every prompt that begins with them, as with "
+        "evp-load --chunks"),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_REAL(0, "pack-weight", &cfg.pack_weight, 0, 1e9,
              "seconds of TTFT that each second of packing must save: of the GPU for prefills, of tiers for writes"),
@@ -152,16 +157,10 @@ struct run {
     struct placement_input in;
     char **args; // for the manifests' headers
     int n_args;
-    double read_s;            // time to read the input
-    bool sweep;               // over several alphas: the frontier compares the plans at the end
-    int n_plans;              // made so far
-    double price[PLAN_TIERS]; // of the last plan, where the next one starts
-};
-
-/* One row of frontier.tsv. */
-struct outcome_row {
-    struct manifest_total total;
-    double share[PLAN_TIERS + 1]; // of the accesses, by tier; recompute last
+    double read_s, solve_s, write_s; // time to read the input, to make the last plan, to write it
+    bool sweep;                      // over several alphas: the frontier compares the plans at the end
+    int n_plans;                     // made so far
+    double price[PLAN_TIERS];        // of the last plan, where the next one starts
 };
 
 static int write_manifest(const struct run *run, const struct manifest *m, const struct placement_plan *p,
@@ -178,20 +177,21 @@ static int write_manifest(const struct run *run, const struct manifest *m, const
     return code;
 }
 
-static void say_plan(const struct run *run, const struct placement_plan *p, const struct manifest *m, double solve_s,
-                     double write_s)
+static int say_plan(const struct run *run, const struct placement_plan *p, const struct manifest *m, struct err *err)
 {
     struct placement_bill bill;
 
     if (run->n_plans == 0)
         log_info("read %d contexts in %.2f s, solved in %.2f s, wrote in %.2f s", p->plan.n_contexts, run->read_s,
-                 solve_s, write_s);
+                 run->solve_s, run->write_s);
     else
-        log_info("alpha %g: solved in %.2f s, wrote in %.2f s", m->alpha, solve_s, write_s);
-    placement_bill(p, &bill);
+        log_info("alpha %g: solved in %.2f s, wrote in %.2f s", m->alpha, run->solve_s, run->write_s);
+    if (placement_bill(p, &bill, err))
+        return err->code;
     plan_say_json(p, m, &bill);
     if (!run->sweep || cfg.common.verbose > 0)
         plan_say(p, m, &bill);
+    return 0;
 }
 
 /* Compares the plan with one made from raw means. */
@@ -215,16 +215,16 @@ static int say_brought(const struct placement_plan *p, struct err *err)
     struct access_log log;
     int code = later ? access_read(&log, cfg.access_test, &p->in->table.ids, later, err) : err_nomem(err);
 
-    if (!code) {
-        placement_bring(p, later, &b);
+    if (!code)
+        code = placement_bring(p, later, &b, err);
+    if (!code)
         plan_say_brought(&b, &log);
-    }
     free(later);
     return code;
 }
 
 /* Solves for run->in.alpha, writes and reports the result. Sets *row on success. */
-static int plan_one(struct run *run, const char *path, struct outcome_row *row, struct err *err)
+static int plan_one(struct run *run, const char *path, struct plan_frontier_row *row, struct err *err)
 {
     struct plan_effort effort = { .work = (int64_t)(cfg.seconds * WORK_PER_SECOND),
                                   .start = run->n_plans ? run->price : NULL };
@@ -234,13 +234,15 @@ static int plan_one(struct run *run, const char *path, struct outcome_row *row, 
 
     if (placement_solve(&p, &run->in, (enum plan_solver)cfg.solver, &effort, err))
         return err->code;
-    double solved = clock_now();
+    run->solve_s = clock_now() - start;
     int code = placement_manifest(&m, &p, err);
     if (!code)
         code = write_manifest(run, &m, &p, path, err);
     if (!code) {
-        say_plan(run, &p, &m, solved - start, clock_now() - solved);
-        code = run->sweep ? 0 : say_raw(&p, &effort, err);
+        run->write_s = clock_now() - start - run->solve_s;
+        code = say_plan(run, &p, &m, err);
+        if (!code && !run->sweep)
+            code = say_raw(&p, &effort, err);
         if (!code && cfg.access_test)
             code = say_brought(&p, err);
     }
@@ -271,37 +273,11 @@ static bool read_alphas(struct alphas *a)
     return a->n > 0;
 }
 
-static void frontier_head(struct buf *out, const struct tiers *tiers)
-{
-    buf_adds(out, "alpha\tquality\tquality_test\tttft_s");
-    for (int t = 0; t < tiers->n; t++)
-        buf_printf(out, "\thits_%s", tiers->at[t].name);
-    buf_adds(out, "\thits_recompute\tquality_error\tquality_test_error\ttested\n");
-}
-
-static void put_means(struct buf *out, const double *mean, int n)
-{
-    for (int i = 0; i < n; i++)
-        buf_printf(out, isnan(mean[i]) ? "\t-" : "\t%.6f", mean[i]);
-}
-
-static void frontier_row(struct buf *out, double alpha, const struct outcome_row *row, int n_tiers)
-{
-    const struct manifest_total *t = &row->total;
-    double tested = t->n_compressed ? (double)t->n_tested / t->n_compressed : (double)NAN;
-
-    buf_printf(out, "%g", alpha);
-    put_means(out, (const double[]){ t->quality, t->quality_test, t->ttft_s }, 3);
-    put_means(out, row->share, n_tiers + 1);
-    put_means(out, (const double[]){ t->quality_error, t->quality_test_error, tested }, 3);
-    buf_addc(out, '\n');
-}
-
 /* One plan of the sweep: its manifest in the output folder, its row in the frontier. */
 static int plan_alpha(struct run *run, double alpha, struct buf *frontier, struct err *err)
 {
     char name[TEXT_SHORT + 32], text[TEXT_SHORT];
-    struct outcome_row row;
+    struct plan_frontier_row row;
 
     snprintf(name, sizeof(name), "manifest-%s.jsonl", text_real(text, alpha));
     char *path = file_join(cfg.output, name);
@@ -312,7 +288,7 @@ static int plan_alpha(struct run *run, double alpha, struct buf *frontier, struc
                    ? err_set(err, ERR_USAGE, "'--previous=%s' would be replaced; give another --output", cfg.previous)
                    : plan_one(run, path, &row, err);
     if (!code)
-        frontier_row(frontier, alpha, &row, run->in.tiers.n);
+        plan_frontier_add(frontier, alpha, &row, run->in.tiers.n);
     free(path);
     return code;
 }
@@ -324,7 +300,7 @@ static int plan_sweep(struct run *run, const struct alphas *alphas, struct err *
     if (!cfg.output)
         return err_set(err, ERR_USAGE, "several alphas need --output, the name of a folder");
     int code = file_mkdir(cfg.output, err);
-    frontier_head(&frontier, &run->in.tiers);
+    plan_frontier_head(&frontier, &run->in.tiers);
     for (int k = 0; k < alphas->n && !code; k++)
         code = plan_alpha(run, alphas->at[k], &frontier, err);
     char *path = code ? NULL : file_join(cfg.output, "frontier.tsv");
@@ -351,17 +327,18 @@ struct target {
 static int try_alpha(struct run *run, double alpha, struct target *t, bool *reached, struct err *err)
 {
     struct placement_plan p;
-    double uses = 0;
+    double uses = 0, quality;
 
     run->in.alpha = alpha;
     if (placement_solve(&p, &run->in, (enum plan_solver)cfg.solver, &(struct plan_effort){ 0 }, err))
         return err->code;
     for (int i = 0; i < run->in.table.n_contexts; i++)
         uses += run->in.frequency[i];
-    *reached = placement_mean_quality(&p) >= cfg.target_quality;
+    int code = placement_mean_quality(&p, &quality, err);
+    *reached = !code && quality >= cfg.target_quality;
     t->bound_s = fmax(t->bound_s, alpha * cfg.target_quality - p.plan.upper_bound / uses);
     plan_release(&p.plan);
-    return 0;
+    return code;
 }
 
 /* Sets run->in.alpha to the lowest one, within 1 %, whose plan has the mean quality. For any alpha, alpha * quality - TTFT is
@@ -396,6 +373,22 @@ static int find_alpha(struct run *run, struct err *err)
     else
         log_info("mean quality %g: --alpha %.4g; no plan of this quality has a mean TTFT below %.4g s",
                  cfg.target_quality, t.high, t.bound_s);
+    return 0;
+}
+
+/* What serves contexts that are not stored: serving systems find the longest beginning. The greedy algorithms, prices of
+ * load, a promised TTFT and live plans take every context for itself. */
+static int take_sharing(struct placement_input *in, struct err *err)
+{
+    const char *alone = cfg.solver != PLAN_OPTIMAL ? "solver"
+                        : cfg.rate > 0             ? "rate"
+                        : cfg.slo_weight > 0       ? "slo-ttft"
+                        : cfg.online               ? "online"
+                                                   : NULL;
+
+    if (alone && cfg.chunks)
+        return err_set(err, ERR_USAGE, "--chunks and --%s exclude each other", alone);
+    in->sharing = alone ? SHARING_NONE : cfg.chunks ? SHARING_CHUNKS : SHARING_CONTEXTS;
     return 0;
 }
 
@@ -505,7 +498,7 @@ static int take_decoding(struct placement_input *in, struct err *err)
 static int plan(struct run *run, const struct placement_files *files, struct err *err)
 {
     struct alphas alphas = { .n = 0 };
-    struct outcome_row row;
+    struct plan_frontier_row row;
     double start = clock_now();
 
     if (!read_alphas(&alphas))
@@ -537,7 +530,7 @@ static int plan(struct run *run, const struct placement_files *files, struct err
     run->in.load.gpus = cfg.gpus;
     run->in.move_cost = cfg.move_cost * 0x1p-30;
     run->in.pack_weight = cfg.pack_weight;
-    if (take_decoding(&run->in, err))
+    if (take_decoding(&run->in, err) || take_sharing(&run->in, err))
         return err->code;
     if (read_input(&run->in, files, err))
         return err->code;

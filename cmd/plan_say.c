@@ -73,6 +73,18 @@ static void say_tier(const struct placement_plan *p, int tier)
              *pool ? " of pool " : "", pool, plan_text_price(price, p->plan.price[tier]));
 }
 
+/* Contexts that find a beginning stored. */
+static void say_served(const struct placement_plan *p, const struct placement_bill *bill)
+{
+    double uses = 0;
+
+    for (int i = 0; i < p->in->table.n_contexts; i++)
+        uses += p->in->frequency[i];
+    if (bill->n_served > 0)
+        log_info("%d of these contexts, with %.1f %% of the uses, begin with what is stored, and only compute the rest",
+                 bill->n_served, 100 * bill->uses_served / uses);
+}
+
 /* What --rate found. */
 static void say_load(const struct placement_plan *p)
 {
@@ -159,6 +171,7 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m, con
     json_put_real(w, "packing_gpu_s", bill->takes.gpu_s);
     json_put_real(w, "packing_tier_s", bill->takes.tier_s);
     json_put_real(w, "saves_s", bill->saves_s);
+    json_put_int(w, "served_by_others", bill->n_served);
     json_put_real(w, "facts", facts);
     json_put_real(w, "facts_error", facts_error);
     json_begin(w, "tiers", '[');
@@ -252,6 +265,7 @@ void plan_say(const struct placement_plan *p, const struct manifest *m, const st
     for (int t = 0; t < p->in->tiers.n; t++)
         say_tier(p, t);
     say_tier(p, PLAN_RECOMPUTE);
+    say_served(p, bill);
     say_load(p);
     if (p->in->previous.n)
         say_moves(p);

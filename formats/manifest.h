@@ -65,6 +65,10 @@ struct manifest_load {
     double wait_s;                      // mean time that a request waits for others
 };
 
+/* What serves a prompt about a context that is not stored: nothing; a stored context that its tokens begin with, as
+ * evp_find() does; or also the first chunks of an uncompressed cache, as with evp-load --chunks. */
+enum manifest_sharing { SHARING_NONE, SHARING_CONTEXTS, SHARING_CHUNKS };
+
 struct manifest {
     char model_digest[DIGEST_HEX], table_digest[DIGEST_HEX], previous[DIGEST_HEX]; // "" when absent
     char digest[DIGEST_HEX];                                                       // of the file, after manifest_read
@@ -85,6 +89,7 @@ struct manifest {
     bool scale_same; // a second answer of the uncompressed cache has quality 1 (evp-plan --quality-scale same-meaning)
     /* floors that the plan keeps, of quality - sure_z * quality_sd; 0: none. A live plan has min_quality for new contexts */
     double min_quality, min_quality_worst, min_facts, sure_z;
+    enum manifest_sharing sharing; // what serves contexts that are not stored
     bool measured_only;            // the plan uses only variants that answered train questions
     char rules_digest[DIGEST_HEX]; // of formats/rules.h; "": none
     double price[TIER_MAX];        // utility per byte on each tier; they prove upper_bound

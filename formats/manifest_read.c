@@ -119,7 +119,7 @@ static int read_bool(const struct json *header, const char *name, bool *to, stru
 
 static int read_header(struct manifest *m, const struct json *header, int version, struct err *err)
 {
-    const char *solver, *qualities = "measured", *scale = "cosine";
+    const char *solver, *qualities = "measured", *scale = "cosine", *sharing = "";
 
     m->upper_bound = m->gap = m->gain_gap = (double)NAN;
     m->max_move = INT64_MAX;
@@ -142,7 +142,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         json_may_real(header, "min_facts", &m->min_facts, err) || json_may_real(header, "sure_z", &m->sure_z, err) ||
         json_may_real(header, "expected_loss", &m->expected_loss, err) ||
         json_may_int(header, "max_move", &m->max_move, err) || json_may_text(header, "qualities", &qualities, err) ||
-        json_may_text(header, "quality_scale", &scale, err) ||
+        json_may_text(header, "quality_scale", &scale, err) || json_may_text(header, "sharing", &sharing, err) ||
         field_check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
         return err->code;
     memcpy(m->solver, solver, strlen(solver) + 1);
@@ -152,6 +152,11 @@ static int read_header(struct manifest *m, const struct json *header, int versio
     m->scale_same = strcmp(scale, "same-meaning") == 0;
     if (!m->scale_same && strcmp(scale, "cosine") != 0)
         return err_set(err, ERR_FORMAT, "field 'quality_scale' is neither 'cosine' nor 'same-meaning'");
+    m->sharing = strcmp(sharing, "chunks") == 0     ? SHARING_CHUNKS
+                 : strcmp(sharing, "contexts") == 0 ? SHARING_CONTEXTS
+                                                    : SHARING_NONE;
+    if (*sharing && m->sharing == SHARING_NONE)
+        return err_set(err, ERR_FORMAT, "field 'sharing' is neither 'contexts' nor 'chunks'");
     if (!json_is_array(json_get(header, "tiers")))
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
     if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) || read_load(m, json_get(header, "load"), err) ||

@@ -52,6 +52,16 @@ struct placement_left_out {
 
 enum { PIN_NONE = -2 };
 
+/* The contexts as trees (placement_prefixes.c). Nodes are in depth-first order. */
+struct placement_prefixes {
+    int n;                     // N; 0: no context begins with another, or sharing is SHARING_NONE
+    int *parent, *end;         // (N) -1: a root; one after the last node of the subtree
+    int *row;                  // (N) of the table; -1: only a place where contexts part
+    int64_t *chunk_tokens;     // (N) tokens of the whole chunks
+    double *saved_s, *chunk_s; // (N) seconds of prefill that its tokens, or these chunks, save
+    double *chunk_bytes;       // (N) of these chunks of an uncompressed cache
+};
+
 struct placement_input {
     struct table table;
     struct tiers tiers;
@@ -91,6 +101,8 @@ struct placement_input {
     bool online;               // rows carry the variants that a live plan needs
     bool measured_only;        // use only variants that answered train questions
     bool no_floors;            // ignore quality floors
+    enum manifest_sharing sharing;
+    struct placement_prefixes prefixes; // owned; made by placement_input_read()
 };
 
 /* Reads the files into *in; the caller has set its numbers. Without files->tiers, in->tiers must be set. Call
@@ -183,7 +195,7 @@ void placement_aim_init(struct placement_aim *a, const struct placement_input *i
 void placement_shares(const struct placement_plan *p, double *share);
 
 /* Mean quality over accesses; NAN without accesses. */
-double placement_mean_quality(const struct placement_plan *p);
+int placement_mean_quality(const struct placement_plan *p, double *mean, struct err *err) MUST_CHECK;
 
 /* Expected seconds beyond in->slo_ttft_s, per access; NAN without accesses. */
 double placement_lateness(const struct placement_plan *p);
@@ -200,12 +212,14 @@ void placement_moves(const struct placement_plan *p, struct placement_moves *mov
 
 /* What carrying a plan out takes, and what all that is stored then saves: TTFT over recomputing, times frequency. */
 struct placement_bill {
-    int n_packed; // contexts whose caches are made
+    int n_packed;       // contexts whose caches are made
+    int n_served;       // contexts that are not stored, but begin with one that is
+    double uses_served; // of those
     struct placement_packing takes;
     double saves_s;
 };
 
-void placement_bill(const struct placement_plan *p, struct placement_bill *bill);
+int placement_bill(const struct placement_plan *p, struct placement_bill *bill, struct err *err) MUST_CHECK;
 
 /* ---- its manifest ---- */
 
@@ -239,7 +253,8 @@ struct placement_brought {
 };
 
 /* later: (C by row) counts. */
-void placement_bring(const struct placement_plan *p, double *later, struct placement_brought *b);
+int placement_bring(const struct placement_plan *p, double *later, struct placement_brought *b,
+                    struct err *err) MUST_CHECK;
 
 /* The results of placement_verify(). */
 struct placement_proof {

@@ -300,7 +300,7 @@ static int read_others(struct placement_input *in, const struct placement_files 
     if (allocate(in, err) || placement_find_allowed(in, err) || read_access(in, files, err) ||
         read_rules(in, files, err) || find_fact_floors(in, files, err) || find_worst(in, files, err))
         return err->code;
-    return read_previous(in, files, err);
+    return read_previous(in, files, err) ? err->code : placement_find_prefixes(in, err);
 }
 
 int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err)
@@ -344,6 +344,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     in->tiers = m->tiers;
     in->kind = m->predicted ? QUALITY_PREDICTED : QUALITY_RAW;
     in->scale_same = m->scale_same;
+    in->sharing = m->sharing;
     in->parallel_reads = 0; /* the manifest's tiers have it */
     m->borrows = true;
     rest.tiers = NULL;
@@ -384,5 +385,6 @@ void placement_input_release(struct placement_input *in)
     free(in->before);
     free(in->allowed);
     free(in->worst);
+    placement_prefixes_release(&in->prefixes);
     *in = (struct placement_input){ 0 };
 }

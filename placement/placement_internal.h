@@ -149,6 +149,60 @@ static inline double placement_quality_test(const struct placement_input *in, in
 int placement_check_fills(const struct tiers *tiers, const double *price, const double *fill,
                           struct err *err) MUST_CHECK;
 
+/* placement_prefixes.c: the trees, as in->sharing says. */
+int placement_find_prefixes(struct placement_input *in, struct err *err) MUST_CHECK;
+void placement_prefixes_release(struct placement_prefixes *p);
+
+/* What a use saves, in seconds, that finds a node's whole chunks of an uncompressed cache on a tier; NAN: there are none.
+ * And one that finds a node's context stored as `at`: seconds, and gain in utility per use. */
+double placement_chunks_saved(const struct placement_input *in, int node, int tier);
+double placement_beginning_saved(const struct placement_input *in, int node, struct plan_placement at);
+double placement_beginning_gain(const struct placement_input *in, int node, struct plan_placement at);
+
+/* plan_solve(), or forest_solve() where contexts begin with others. */
+int placement_solve_problem(struct plan *plan, const struct placement_input *in, enum plan_solver solver,
+                            const struct plan_effort *effort, struct err *err) MUST_CHECK;
+
+/* What serves a context that is not stored: zeroed but for the row if nothing does, or if it is stored. */
+struct placement_use {
+    int row;                  // of the stored context that its tokens begin with; -1: none
+    struct plan_placement at; // of that
+    double saved_s, gain;     // of each use: seconds of TTFT, utility
+};
+
+/* Sets *use, (C) by the planner's context, which the caller frees; NULL: no context begins with another. */
+int placement_uses(struct placement_use **use, const struct placement_input *in, const struct plan_placement *placement,
+                   struct err *err) MUST_CHECK;
+
+/* placement_verify_prefixes.c. What serves each row of the table under placements (C) by row; the caller frees *use. */
+int placement_serving(struct placement_use **use, const struct placement_input *in, const struct plan_placement *at,
+                      struct err *err) MUST_CHECK;
+
+/* The bound that prices (T) prove, without the price of the capacities. */
+int placement_bound_prefixes(const struct placement_input *in, const double *price, double *bound,
+                             struct err *err) MUST_CHECK;
+
+/* What a use says of a context; use NULL: nothing serves it. */
+static inline double use_saved_s(const struct placement_use *use, int i)
+{
+    return use ? use[i].saved_s : 0;
+}
+
+static inline double use_gain(const struct placement_use *use, int i)
+{
+    return use ? use[i].gain : 0;
+}
+
+/* The row and placement that a context's quality comes from: its own, or those of the stored context that serves it. */
+static inline struct plan_placement use_placement(const struct placement_use *use, int i, struct plan_placement own,
+                                                  int *row)
+{
+    if (!use || use[i].row < 0)
+        return own;
+    *row = use[i].row;
+    return use[i].at;
+}
+
 /* Sets in->allowed, but leaves it NULL when every tier may hold every config. */
 int placement_find_allowed(struct placement_input *in, struct err *err) MUST_CHECK;
 

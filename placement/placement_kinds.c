@@ -99,7 +99,7 @@ static void find_wishes(struct kinds *k, const struct placement_input *in, const
 
 bool placement_has_kinds(const struct placement_input *in)
 {
-    if (in->table.n_contexts < SPREAD_MIN || in->max_move < INT64_MAX)
+    if (in->table.n_contexts < SPREAD_MIN || in->prefixes.n > 0 || in->max_move < INT64_MAX)
         return false;
     for (int t = 1; t < in->tiers.n; t++)
         for (int u = 0; u < t; u++)

@@ -12,7 +12,7 @@ enum { THREADS_FROM = 1 << 12 }; /* contexts; below, starting threads takes long
 
 /* ---- rows ---------------------------------------------------------------- */
 
-static struct placement row_of(const struct placement_plan *plan, int context)
+static struct placement row_of(const struct placement_plan *plan, int context, const struct placement_use *use)
 {
     const struct placement_input *in = plan->in;
     const struct table *t = &in->table;
@@ -26,15 +26,16 @@ static struct placement row_of(const struct placement_plan *plan, int context)
         .n_tokens = t->n_tokens[row],
         .bytes = c.tier == PLAN_RECOMPUTE ? 0 : t->cell_bytes[table_cell(t, row, c.config)],
         .kv_bytes = t->kv_bytes[row],
-        .quality = placement_quality(in, row, c),
-        .quality_test = placement_quality_test(in, row, c),
-        .ttft_s = placement_ttft(in, row, c),
-        .utility = placement_utility(in, row, c),
+        .ttft_s = placement_ttft(in, row, c) - use_saved_s(use, context),
+        .utility = placement_utility(in, row, c) + in->frequency[row] * use_gain(use, context),
         .frequency = in->frequency[row],
     };
-    if (c.tier != PLAN_RECOMPUTE && in->sd) {
-        p.quality_sd = (double)in->sd[table_cell(t, row, c.config)];
-        p.unmeasured = !placement_measured(in, table_cell(t, row, c.config));
+    struct plan_placement of = use_placement(use, context, c, &row);
+    p.quality = placement_quality(in, row, of);
+    p.quality_test = placement_quality_test(in, row, of);
+    if (of.tier != PLAN_RECOMPUTE && in->sd) {
+        p.quality_sd = (double)in->sd[table_cell(t, row, of.config)];
+        p.unmeasured = !placement_measured(in, table_cell(t, row, of.config));
     }
     struct cached before = manifest_cached(&in->previous.tiers, manifest_find(&in->previous, p.id));
     struct cached after = manifest_cached(&in->tiers, &p);
@@ -66,7 +67,8 @@ static void fetch_row(const struct placement_plan *plan, int context)
 /* The manifest's rows: the contexts, then the evictions. */
 struct output {
     const struct placement_plan *plan;
-    int *gone; // rows of the previous manifest
+    struct placement_use *use; // placement_uses()
+    int *gone;                 // rows of the previous manifest
     int n_gone;
     double *ones; // (C) for a live plan's variants; else NULL
 };
@@ -78,7 +80,7 @@ static int put_contexts(const struct output *o, struct manifest_out *out, struct
 
     for (int i = 0; i < o->plan->plan.n_contexts && !code; i++) {
         fetch_row(o->plan, i);
-        struct placement p = row_of(o->plan, i);
+        struct placement p = row_of(o->plan, i, o->use);
         code = o->ones ? placement_variants_find(&variants, i, o->plan->plan.placement[i], err) : 0;
         p.variants = o->ones ? &variants.variants : NULL;
         if (!code)
@@ -109,6 +111,8 @@ static int output_init(struct output *o, const struct placement_plan *plan, stru
     o->ones = in->online ? calloc((size_t)n + 1, sizeof(*o->ones)) : NULL;
     if (!o->gone || (in->online && !o->ones))
         return err_nomem(err);
+    if (placement_uses(&o->use, in, plan->plan.placement, err))
+        return err->code;
     for (int i = 0; o->ones && i < n; i++)
         o->ones[i] = 1;
     for (int i = 0; manifest_gone(&in->previous, &in->table.ids, &i); i++)
@@ -132,6 +136,7 @@ int placement_write(const struct manifest *m, const struct placement_plan *p, co
         else
             manifest_abort(&out);
     }
+    free(o.use);
     free(o.gone);
     free(o.ones);
     return code;
@@ -182,15 +187,18 @@ static double *common_errors(const struct placement_input *in)
     return error;
 }
 
-static struct outcome placement_outcome(const struct placement_input *in, int row, struct plan_placement c,
-                                        const double *common)
+static struct outcome placement_outcome(const struct placement_input *in, int context, struct plan_placement c,
+                                        const struct placement_use *use, const double *common)
 {
     const struct table *t = &in->table;
+    int row = in->row[context];
+    struct outcome o = { .utility = placement_utility(in, row, c) + in->frequency[row] * use_gain(use, context),
+                         .ttft_s = placement_ttft(in, row, c) - use_saved_s(use, context) };
+
+    c = use_placement(use, context, c, &row);
     size_t cell = table_cell(t, row, c.config);
-    struct outcome o = { .utility = placement_utility(in, row, c),
-                         .ttft_s = placement_ttft(in, row, c),
-                         .quality = placement_quality(in, row, c),
-                         .compressed = c.tier != PLAN_RECOMPUTE && c.config != 0 };
+    o.quality = placement_quality(in, row, c);
+    o.compressed = c.tier != PLAN_RECOMPUTE && c.config != 0;
 
     if (!o.compressed)
         return o;
@@ -206,8 +214,9 @@ static struct outcome placement_outcome(const struct placement_input *in, int ro
  * of two threads takes half of the plans. */
 struct summing {
     const struct placement_input *in;
-    const struct plan *plan; // (n)
-    const double *common;    // (V)
+    const struct plan *plan;          // (n)
+    struct placement_use *const *use; // (n)
+    const double *common;             // (V)
     struct outcome_sums *sum;
     int n;
 };
@@ -225,7 +234,7 @@ static void sum_half(void *arg, int half)
             struct plan_placement c = plan[k].placement[i];
             if (i + TOTAL_AHEAD < plan->n_contexts)
                 fetch_outcome(in, in->row[i + TOTAL_AHEAD], plan[k].placement[i + TOTAL_AHEAD]);
-            struct outcome o = placement_outcome(in, row, c, s->common);
+            struct outcome o = placement_outcome(in, i, c, s->use[k], s->common);
             outcome_add(&s->sum[k], &o, in->frequency[row]);
         }
     }
@@ -286,10 +295,15 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
     }
     m->n_totals = 1 + BASELINE_COUNT;
     struct outcome_sums sum[1 + BASELINE_COUNT] = { 0 };
-    parallel_do(p->plan.n_contexts < THREADS_FROM ? 1 : parallel_threads(), 2, sum_half,
-                &(struct summing){ in, all, common, sum, m->n_totals });
+    struct placement_use *use[1 + BASELINE_COUNT] = { 0 };
+    for (int i = 0; i < m->n_totals && !code; i++)
+        code = placement_uses(&use[i], in, all[i].placement, err);
+    if (!code)
+        parallel_do(p->plan.n_contexts < THREADS_FROM ? 1 : parallel_threads(), 2, sum_half,
+                    &(struct summing){ in, all, use, common, sum, m->n_totals });
     free(common);
     for (int i = 0; i < m->n_totals; i++) {
+        free(use[i]);
         char name[MANIFEST_CONFIG];
         snprintf(name, sizeof(name), "%s%.80s", label[i],
                  i == 1 + BASELINE_SINGLE ? in->table.config_name[config] : "");
@@ -297,7 +311,7 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
     }
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan_release(&all[1 + b]);
-    return 0;
+    return code;
 }
 
 /* ---- the header ------------------------------------------------------------- */
@@ -327,6 +341,7 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
                             .load = in->load,
                             .predicted = in->kind == QUALITY_PREDICTED,
                             .scale_same = in->scale_same,
+                            .sharing = in->prefixes.n > 0 ? in->sharing : SHARING_NONE,
                             .min_quality = in->min_quality,
                             .min_quality_worst = in->min_quality_worst,
                             .min_facts = in->min_facts,
@@ -369,17 +384,24 @@ double placement_lateness(const struct placement_plan *p)
     return all > 0 ? late / all : (double)NAN;
 }
 
-double placement_mean_quality(const struct placement_plan *p)
+int placement_mean_quality(const struct placement_plan *p, double *mean, struct err *err)
 {
     const struct placement_input *in = p->in;
+    struct placement_use *use;
     double quality = 0, all = 0;
 
+    if (placement_uses(&use, in, p->plan.placement, err))
+        return err->code;
     for (int i = 0; i < p->plan.n_contexts; i++) {
         int row = in->row[i];
-        all += in->frequency[row];
-        quality += in->frequency[row] * placement_quality(in, row, p->plan.placement[i]);
+        double frequency = in->frequency[row];
+        struct plan_placement of = use_placement(use, i, p->plan.placement[i], &row);
+        all += frequency;
+        quality += frequency * placement_quality(in, row, of);
     }
-    return quality / all;
+    free(use);
+    *mean = quality / all;
+    return 0;
 }
 
 void placement_shares(const struct placement_plan *p, double *share)

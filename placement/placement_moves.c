@@ -218,8 +218,7 @@ static int solve_within(struct placement_plan *p, struct placement_input *in, co
     for (int k = 0; k < STEPS && !is_done(&r, in->table.n_contexts); k++) {
         struct plan trial;
         in->move_price = r.next;
-        struct plan_problem problem = placement_problem(in);
-        if (plan_solve(&trial, &problem, p->solver, effort, err)) {
+        if (placement_solve_problem(&trial, in, p->solver, effort, err)) {
             plan_release(&best);
             return err->code;
         }
@@ -245,10 +244,9 @@ int placement_solve_once(struct placement_plan *p, struct placement_input *in, e
 {
     *p = (struct placement_plan){ .in = in, .solver = solver };
     in->move_price = 0;
-    struct plan_problem problem = placement_problem(in);
     if (in->max_move < INT64_MAX  ? solve_within(p, in, effort, err)
         : placement_has_kinds(in) ? placement_solve_kinds(p, effort, err)
-                                  : plan_solve(&p->plan, &problem, solver, effort, err))
+                                  : placement_solve_problem(&p->plan, in, solver, effort, err))
         return err->code;
     if (!placement_check_pins(p, err))
         return 0;
@@ -270,15 +268,21 @@ int placement_raw(const struct placement_plan *p, const struct plan_effort *effo
     struct placement_input measured = *in;
     measured.quality = in->table.quality_train;
     measured.sd = NULL;
-    struct plan_problem problem = placement_problem(&measured);
+    struct placement_use *use;
     struct plan plan;
 
-    if (plan_solve(&plan, &problem, p->solver, effort, err))
+    if (placement_solve_problem(&plan, &measured, p->solver, effort, err))
         return err->code;
+    if (placement_uses(&use, in, plan.placement, err)) {
+        plan_release(&plan);
+        return err->code;
+    }
     *raw = (struct placement_raw){ .promised = plan.objective + in->move_price * written_by(in, &plan) };
     for (int i = 0; i < plan.n_contexts; i++)
         raw->brought += placement_utility(in, in->row[i], plan.placement[i]) -
-                        placement_write_cost(in, in->row[i], plan.placement[i]);
+                        placement_write_cost(in, in->row[i], plan.placement[i]) +
+                        in->frequency[in->row[i]] * use_gain(use, i);
+    free(use);
     plan_release(&plan);
     return 0;
 }
@@ -299,11 +303,14 @@ void placement_moves(const struct placement_plan *p, struct placement_moves *mov
     }
 }
 
-void placement_bill(const struct placement_plan *p, struct placement_bill *bill)
+int placement_bill(const struct placement_plan *p, struct placement_bill *bill, struct err *err)
 {
     const struct placement_input *in = p->in;
+    struct placement_use *use;
 
     *bill = (struct placement_bill){ 0 };
+    if (placement_uses(&use, in, p->plan.placement, err))
+        return err->code;
     for (int i = 0; i < p->plan.n_contexts; i++) {
         int row = in->row[i];
         struct plan_placement at = p->plan.placement[i], none = { 0, PLAN_RECOMPUTE };
@@ -311,6 +318,11 @@ void placement_bill(const struct placement_plan *p, struct placement_bill *bill)
         bill->n_packed += s.gpu_s > 0;
         bill->takes.gpu_s += s.gpu_s;
         bill->takes.tier_s += s.tier_s;
-        bill->saves_s += in->frequency[row] * (placement_ttft(in, row, none) - placement_ttft(in, row, at));
+        bill->saves_s +=
+            in->frequency[row] * (placement_ttft(in, row, none) - placement_ttft(in, row, at) + use_saved_s(use, i));
+        bill->n_served += use_saved_s(use, i) > 0;
+        bill->uses_served += use_saved_s(use, i) > 0 ? in->frequency[row] : 0;
     }
+    free(use);
+    return 0;
 }

@@ -44,19 +44,26 @@ void placement_learn_rates(struct placement_input *in, const double *before)
         in->frequency[row] *= ratio * now / expected;
 }
 
-void placement_bring(const struct placement_plan *p, double *later, struct placement_brought *b)
+int placement_bring(const struct placement_plan *p, double *later, struct placement_brought *b, struct err *err)
 {
     const struct placement_input *in = p->in;
     const struct plan_placement none = { 0, PLAN_RECOMPUTE };
     struct placement_input then = *in;
 
+    struct placement_use *use;
     then.frequency = later;
     *b = (struct placement_brought){ 0 };
+    if (placement_uses(&use, in, p->plan.placement, err))
+        return err->code;
     for (int i = 0; i < p->plan.n_contexts; i++) {
         int row = in->row[i];
         const struct plan_placement at = p->plan.placement[i];
         b->uses += later[row];
-        b->promised += placement_utility(in, row, at) - placement_utility(in, row, none);
-        b->brought += placement_utility(&then, row, at) - placement_utility(&then, row, none);
+        b->promised +=
+            placement_utility(in, row, at) - placement_utility(in, row, none) + in->frequency[row] * use_gain(use, i);
+        b->brought +=
+            placement_utility(&then, row, at) - placement_utility(&then, row, none) + later[row] * use_gain(use, i);
     }
+    free(use);
+    return 0;
 }

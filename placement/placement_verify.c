@@ -58,14 +58,17 @@ static int check_variants(const struct placement_input *in, const struct placeme
     return 0;
 }
 
-/* Checks the row's numbers about the placement against the table. */
+/* Checks the row's numbers about the placement against the table. use: (C) what serves each row; NULL: nothing. */
 static int check_numbers(const struct placement_input *in, const struct placement *p, int row, struct plan_placement c,
-                         struct err *err)
+                         const struct placement_use *use, struct err *err)
 {
     bool stored = c.tier != PLAN_RECOMPUTE;
     double bytes = stored ? (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)] : 0;
-    double quality = placement_quality(in, row, c), ttft_s = placement_ttft(in, row, c);
-    double worth = placement_utility(in, row, c);
+    int of = row;
+    struct plan_placement from = use_placement(use, row, c, &of);
+    double quality = placement_quality(in, of, from);
+    double ttft_s = placement_ttft(in, row, c) - use_saved_s(use, row);
+    double worth = placement_utility(in, row, c) + in->frequency[row] * use_gain(use, row);
 
     if (!close_to((double)p->bytes, bytes, bytes))
         return mismatch(p, "bytes", (double)p->bytes, bytes, err);
@@ -94,10 +97,12 @@ static int check_numbers(const struct placement_input *in, const struct placemen
     return 0;
 }
 
-static void add_row(const struct placement_input *in, int row, struct plan_placement c, struct sums *sums)
+static void add_row(const struct placement_input *in, int row, struct plan_placement c, const struct placement_use *use,
+                    struct sums *sums)
 {
     double written = (double)placement_written(in, row, c);
-    double term = placement_utility(in, row, c) - placement_write_cost(in, row, c);
+    double term =
+        placement_utility(in, row, c) - placement_write_cost(in, row, c) + in->frequency[row] * use_gain(use, row);
 
     if (c.tier != PLAN_RECOMPUTE)
         sums->fill[c.tier] += (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)];
@@ -106,7 +111,8 @@ static void add_row(const struct placement_input *in, int row, struct plan_place
     sums->scale += fabs(term);
 }
 
-static int check_row(const struct placement_input *in, const struct placement *p, struct sums *sums, struct err *err)
+static int check_row(const struct placement_input *in, const struct placement *p, const struct placement_use *use,
+                     struct sums *sums, struct err *err)
 {
     const struct table *t = &in->table;
     int row = map_find(&t->ids, p->id, strlen(p->id));
@@ -118,9 +124,9 @@ static int check_row(const struct placement_input *in, const struct placement *p
         return err_set(err, ERR_FORMAT, "context '%s': the table has no config '%s'", p->id, p->config);
     if (strcmp(p->token_digest, t->context_token_digest[row]) != 0)
         return err_set(err, ERR_FORMAT, "context '%s': its token digest differs from the table's", p->id);
-    if (check_numbers(in, p, row, c, err))
+    if (check_numbers(in, p, row, c, use, err))
         return err->code;
-    add_row(in, row, c, sums);
+    add_row(in, row, c, use, sums);
     return 0;
 }
 
@@ -147,15 +153,39 @@ static double best_reduced(const struct placement_input *in, const struct manife
 }
 
 /* The bound that the header's prices prove. */
-static double bound_of(const struct placement_input *in, const struct manifest *m)
+static int bound_of(const struct placement_input *in, const struct manifest *m, double *proven, struct err *err)
 {
-    double bound = in->move_price > 0 ? in->move_price * (double)in->max_move : 0;
+    double trees = 0, bound = in->move_price > 0 ? in->move_price * (double)in->max_move : 0;
 
     for (int d = 0; d < in->tiers.n; d++) /* a pool counts once */
         bound += m->price[d] > 0 && in->pool[d] == d ? m->price[d] * (double)in->capacity[d] : 0;
-    for (int row = 0; row < in->table.n_contexts; row++)
+    if (in->prefixes.n > 0 && placement_bound_prefixes(in, m->price, &trees, err))
+        return err->code;
+    for (int row = 0; row < in->table.n_contexts && in->prefixes.n == 0; row++)
         bound += best_reduced(in, m, row);
-    return bound;
+    *proven = bound + trees;
+    return 0;
+}
+
+/* What serves each row of the table under the manifest; NULL: contexts do not serve each other. */
+static int find_uses(const struct placement_input *in, const struct manifest *m, struct placement_use **use,
+                     struct err *err)
+{
+    *use = NULL;
+    if (in->prefixes.n == 0)
+        return 0;
+    struct plan_placement *at = calloc((size_t)in->table.n_contexts + 1, sizeof(*at));
+    if (!at)
+        return err_nomem(err);
+    for (int row = 0; row < in->table.n_contexts; row++) {
+        const struct placement *p = manifest_find(m, in->table.context_id[row]);
+        int config = p && p->tier >= 0 ? table_find_config(&in->table, p->config) : -1;
+        at[row] =
+            config < 0 ? (struct plan_placement){ 0, PLAN_RECOMPUTE } : (struct plan_placement){ config, p->tier };
+    }
+    int code = placement_serving(use, in, at, err);
+    free(at);
+    return code;
 }
 
 int placement_check_fills(const struct tiers *tiers, const double *price, const double *fill, struct err *err)
@@ -208,17 +238,21 @@ static int check_loss(const struct placement_input *in, const struct manifest *m
 int placement_verify(const struct placement_input *in, const struct manifest *m, struct placement_proof *proof,
                      struct err *err)
 {
+    struct placement_use *use;
     struct sums sums = { 0 };
-    int n = 0;
+    int n = 0, code = find_uses(in, m, &use, err);
 
-    for (int i = 0; i < m->n; i++) {
+    for (int i = 0; i < m->n && !code; i++) {
         n += map_find(&in->table.ids, m->at[i].id, strlen(m->at[i].id)) != MAP_ABSENT;
-        if (check_row(in, &m->at[i], &sums, err))
-            return err->code;
+        code = check_row(in, &m->at[i], use, &sums, err);
     }
+    free(use);
+    if (code)
+        return code;
     if (n != in->table.n_contexts)
         return err_set(err, ERR_FORMAT, "the manifest has %d of the table's %d contexts", n, in->table.n_contexts);
-    sums.bound = bound_of(in, m);
+    if (bound_of(in, m, &sums.bound, err))
+        return err->code;
     *proof = (struct placement_proof){ n, sums.objective, sums.bound, 0 };
     if (check_sums(in, m, &sums, err))
         return err->code;

@@ -64,6 +64,7 @@ struct plan_effort {
     int64_t work;        // extra work on small problems: a million takes about a second
     const double *start; // (T) prices to begin with, or NULL
     bool rough;          // only round: knapsacks may be slightly overloaded; for an estimate of the objective
+    bool brief;          // no searches after rounding and repair
 };
 
 /* Solves, and proves the bound. */

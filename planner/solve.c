@@ -61,7 +61,7 @@ static int solve_optimal(struct plan *plan, const struct plan_problem *problem, 
         return err->code;
     incumbent_round(&x);
     int code = effort->rough ? 0 : incumbent_repair(&x, err);
-    if (!code && !effort->rough)
+    if (!code && !effort->rough && !effort->brief)
         code = improve(&x, problem, effort->work, &plan->optimal, err);
     if (!code)
         give_plan(plan, &x);

@@ -179,10 +179,9 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 /* ---- files ---- */
 
 /* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped; reading goes on. PLAN reads only what
- * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, context_prefix_digests, keep_frac,
- * compress_s, all of questions and answers, prefill curves, similarities, gold scores, facts and token F1 except the
- * predicted facts, deviations of qualities, the numbers behind predictions, tiers and utility. n_tiers and n_points are 0; n_questions is as
- * in the file. */
+ * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, keep_frac, compress_s, all of questions and
+ * answers, similarities, gold scores, facts and token F1 except the predicted facts, deviations of qualities, the
+ * numbers behind predictions, tiers and utility. n_tiers is 0; n_questions is as in the file. */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. A child process parses the file,

@@ -1,9 +1,10 @@
-"""table.py OUT.h5 [N [reversed|bad|2]] - write a small scored table with h5py, as docs/formats/table.md describes it: what
+"""table.py OUT.h5 [N [reversed|bad|2|2 nested]] - write a small scored table with h5py, as docs/formats/table.md describes it: what
 evp-plan's tests read.
 
 Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. The file is of
-version 1, as the first programs wrote it; with 2 it is of version 2, which has more datasets. bad: one cell each with a
-negative size, a size_frac that is not a number, an infinite time, and qualities of 2 and -0.1.
+version 1, as the first programs wrote it; with 2 it is of version 2, which has more datasets; nested: every context begins
+with all shorter ones. bad: one cell each with a negative size, a size_frac that is not a number, an infinite time, and
+qualities of 2 and -0.1.
 """
 import sys
 import h5py, numpy as np
@@ -55,7 +56,7 @@ with h5py.File(out, "w") as f:
     put("/quality/test", np.tile(quality - [0, 0.1, 0.1], (n, 1)), np.float64)
     if "2" in sys.argv[3:]:
         put("/contexts/profiled_at", 1.75e9 + np.arange(n), np.float64)
-        put("/contexts/prefix_digests", ["ef" * 32 * (tokens // 256) for tokens in full // 100], text)
+        put("/contexts/prefix_digests", [("ef" if "nested" in sys.argv else f"{i:02x}") * 32 * (full[k] // 25600) for k, i in enumerate(number)], text)
         put("/questions/origin", ["dataset", "api:m"] * n, text)
         put("/prefill_curve/context", np.repeat(np.arange(n), 2), np.int64)
         put("/prefill_curve/n_tokens", np.stack([full // 200, full // 100], 1).ravel(), np.int64)

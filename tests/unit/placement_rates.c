@@ -46,12 +46,13 @@ Test(placement_rates, the_same_uses_bring_what_was_promised)
     struct placement_plan p;
     struct placement_brought b;
     double later[3];
+    struct err err;
 
     night_read(&in, &f);
     night_solve(&p, &in);
     for (int i = 0; i < 3; i++)
         later[i] = 2 * in.frequency[i];
-    placement_bring(&p, later, &b);
+    cr_assert_eq(placement_bring(&p, later, &b, &err), 0);
     cr_expect(b.uses == 6 && b.promised > 0);
     cr_expect_float_eq(b.brought, 2 * b.promised, 1e-12);
     plan_release(&p.plan);
