@@ -81,10 +81,7 @@ static const struct opt opts[] = {
         "tokens of an answer: the time in which they read the keys and values that a variant keeps counts, too; needs "
         "--gpu"),
     OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "GPU whose memory answers are read from, by its data sheet"),
-    OPT_BOOL(
-        0, "chunks", &cfg.chunks,
-        "the first chunks of 256 tokens of an uncompressed cache serve every prompt that begins with them, as with "
-        "evp-load --chunks"),
+    OPT_CHUNKS(&cfg.chunks),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_REAL(0, "pack-weight", &cfg.pack_weight, 0, 1e9,
              "seconds of TTFT that each second of packing must save: of the GPU for prefills, of tiers for writes"),
