@@ -25,7 +25,7 @@ static struct {
     struct opt_list dataset;
     int limit, seed, min_tokens, max_tokens;
     const char *model, *chat, *output;
-    bool requests, hash_ids;
+    bool requests, hash_ids, halves;
     int min_uses, top, per_context;
     double half_life;
     struct opt_common common;
@@ -48,6 +48,8 @@ static const struct opt opts[] = {
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_PERIOD(0, "half-life", &cfg.half_life, "HOURS", 0, 1e6,
                "time until a use counts half, back from the last request; 0: every use counts 1"),
+    OPT_BOOL(0, "halves", &cfg.halves,
+             "write access-before.jsonl for the first half of the logs' time, and access.jsonl for the second"),
     OPT_BOOL(0, "hash-ids", &cfg.hash_ids, "make ids without the first words of the texts"),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),
@@ -277,6 +279,7 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
                             .top = cfg.top },
                 .per_context = cfg.per_context,
                 .half_life = cfg.half_life * 3600,
+                .halves = cfg.halves,
                 .ids = cfg.hash_ids ? REQUESTS_IDS_HASHED : REQUESTS_IDS_READABLE,
                 .wanted = &wanted },
         .folder = cfg.output,

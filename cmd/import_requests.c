@@ -10,15 +10,19 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, N_OUT };
+enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, OUT_BEFORE, MAX_OUT };
 
 static const struct {
     const char *name, *kind;
-} files[N_OUT] = { { "contexts.jsonl", "contexts" }, { "questions.jsonl", "questions" }, { "access.jsonl", "access" } };
+} files[MAX_OUT] = { { "contexts.jsonl", "contexts" },
+                     { "questions.jsonl", "questions" },
+                     { "access.jsonl", "access" },
+                     { "access-before.jsonl", "access" } };
 
 struct writing {
     struct import_requests *im;
-    struct rows_out out[N_OUT];
+    struct rows_out out[MAX_OUT];
+    int n_out;                                 // files that are written
     int64_t n_contexts, n_questions, n_length; // n_length: contexts left out for their length
 };
 
@@ -29,7 +33,9 @@ static void say_next(const struct import_requests *im)
     char *contexts = file_join(im->folder, files[OUT_CONTEXTS].name);
     char *questions = file_join(im->folder, files[OUT_QUESTIONS].name);
 
-    log_info("evp-plan takes the access log: --access %s/%s", im->folder, files[OUT_ACCESS].name);
+    log_info("evp-plan takes the access log: --access %s/%s%s%s%s%s", im->folder, files[OUT_ACCESS].name,
+             im->rq.halves ? " --access-before " : "", im->rq.halves ? im->folder : "", im->rq.halves ? "/" : "",
+             im->rq.halves ? files[OUT_BEFORE].name : "");
     if (contexts && questions)
         next_say("evp-profile", contexts, questions, im->model ? "--model" : "", im->model ? im->model : "", "-o",
                  "profile.h5", NULL);
@@ -77,14 +83,22 @@ static int put_context(void *arg, struct context *c, struct err *err)
     return rows_put(&w->out[OUT_CONTEXTS], &row, err);
 }
 
-static int put_access(void *arg, const char *context, double uses, struct err *err)
+static int put_count(struct rows_out *out, const char *context, double uses, struct err *err)
 {
-    struct writing *w = arg;
-    struct json_out row = rows_begin(&w->out[OUT_ACCESS]);
+    struct json_out row = rows_begin(out);
 
     json_put_text(&row, "context", context);
     json_put_real(&row, "count", uses);
-    return rows_put(&w->out[OUT_ACCESS], &row, err);
+    return rows_put(out, &row, err);
+}
+
+static int put_access(void *arg, const char *context, double uses, double uses_before, struct err *err)
+{
+    struct writing *w = arg;
+
+    if (w->n_out > OUT_BEFORE && uses_before > 0 && put_count(&w->out[OUT_BEFORE], context, uses_before, err))
+        return err->code;
+    return w->n_out <= OUT_BEFORE || uses > 0 ? put_count(&w->out[OUT_ACCESS], context, uses, err) : 0;
 }
 
 static int put_question(void *arg, const struct question *q, struct err *err)
@@ -101,7 +115,7 @@ static int create(struct writing *w, struct err *err)
 {
     if (file_mkdir(w->im->folder, err))
         return err->code;
-    for (int i = 0; i < N_OUT; i++) {
+    for (int i = 0; i < w->n_out; i++) {
         char *path = file_join(w->im->folder, files[i].name);
         w->im->made.kind = files[i].kind;
         int code = path ? rows_create(&w->out[i], path, &w->im->made, err) : err_nomem(err);
@@ -124,7 +138,7 @@ static int write_files(struct writing *w, struct err *err)
     if (!code && w->n_contexts == 0)
         code =
             err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts that go on differently");
-    for (int i = 0; i < N_OUT; i++) {
+    for (int i = 0; i < w->n_out; i++) {
         if (code)
             rows_abort(&w->out[i]);
         else
@@ -136,7 +150,7 @@ static int write_files(struct writing *w, struct err *err)
 int import_requests(struct import_requests *im, char **path, int n, struct err *err)
 {
     struct requests *rq = &im->rq;
-    struct writing w = { .im = im };
+    struct writing w = { .im = im, .n_out = rq->halves ? MAX_OUT : OUT_BEFORE };
     struct request_logs logs;
     char *standard[] = { (char[]){ "-" } };
     int code = 0;
@@ -146,6 +160,8 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
         code = requests_open(rq, n ? path[i] : standard[0], err);
     if (!code)
         code = requests_find(rq, err);
+    if (!code && rq->halves && !(rq->first < rq->last))
+        code = err_set(err, ERR_FORMAT, "--halves needs requests with different times, and the logs have none");
     if (!code)
         code = write_files(&w, err);
     progress_end();

@@ -7,7 +7,7 @@
 
 struct import_requests {
     struct requests rq; // the caller sets its options
-    const char *folder; // for contexts.jsonl, questions.jsonl, access.jsonl
+    const char *folder; // for contexts.jsonl, questions.jsonl, access.jsonl, access-before.jsonl
     const char *model;  // for the next command; NULL: the default one
     struct rows_made made;
     int64_t min_tokens, max_tokens; // contexts of other lengths are left out

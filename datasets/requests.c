@@ -136,7 +136,9 @@ static int compare_request(void *arg, const struct request *r, struct err *err)
         return err->code;
     compare(s, r);
     uint64_t rest = requests_rest(s, r, &asks);
-    s->uses += rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - rq->last) / rq->half_life) : 1;
+    bool before = rq->halves && r->time < rq->first / 2 + rq->last / 2; /* false for NAN */
+    double weight = rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - rq->last) / rq->half_life) : 1;
+    *(before ? &s->uses_before : &s->uses) += weight;
     if (asks)
         keep_question(s, rest, rq->per_context);
     return 0;

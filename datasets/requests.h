@@ -31,6 +31,7 @@ struct requests {
     struct prefix_choice choice;
     int per_context;  // questions kept per context, selected by the digest of their text
     double half_life; // seconds after which a use counts half; 0: every use counts 1
+    bool halves;      // uses in the first half of the logs' time are counted apart
     enum requests_ids ids;
     const struct map *wanted;                         // models; NULL or empty: all
     void (*damaged)(void *arg, const char *sentence); // a line that is not JSON; it is left out
@@ -67,7 +68,8 @@ struct requests {
 struct requests_sink {
     int (*context)(void *arg, struct context *c, struct err *err); // returns 1 to drop the context
     int (*question)(void *arg, const struct question *q, struct err *err);
-    int (*access)(void *arg, const char *context, double uses, struct err *err); // requests, each weighed by its age
+    /* requests, each weighed by its age; in the first half of the logs' time if `halves`, else 0 */
+    int (*access)(void *arg, const char *context, double uses, double uses_before, struct err *err);
     void *arg;
 };
 

@@ -32,7 +32,7 @@ enum {
 /* A chosen prefix, and its requests so far. */
 struct requests_slot {
     size_t at; // bytes up to the end of its node
-    double uses;
+    double uses, uses_before;
     size_t common; // bytes after `at` that all have in common, at most SLOT_AHEAD
     size_t tail;   // bytes at their end that all have in common, at most SLOT_TAIL
     size_t min_n;  // bytes of the shortest

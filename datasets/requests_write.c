@@ -196,6 +196,7 @@ static int merge(struct requests *rq, struct requests_slot *s, const struct cont
     s->state = SLOT_MERGED;
     s->into = rq->order[i];
     s->into->uses += s->uses;
+    s->into->uses_before += s->uses_before;
     return 1;
 }
 
@@ -287,7 +288,7 @@ int requests_write(struct requests *rq, const struct requests_sink *sink, struct
             continue;
         rq->n_lacking[SPLIT_TRAIN] += s->n_split[SPLIT_TRAIN] == 0;
         rq->n_lacking[SPLIT_TEST] += s->n_split[SPLIT_TEST] == 0;
-        code = sink->access(sink->arg, s->id, s->uses, err);
+        code = sink->access(sink->arg, s->id, s->uses, s->uses_before, err);
     }
     return code;
 }

@@ -45,10 +45,11 @@ static int check_context(void *arg, struct context *c, struct err *err)
     return c->chars % 7 == 1; /* some are not wanted */
 }
 
-static int check_access(void *arg, const char *context, double uses, struct err *err)
+static int check_access(void *arg, const char *context, double uses, double uses_before, struct err *err)
 {
     (void)err;
-    if (map_find(arg, context, strlen(context)) < 0 || !(uses >= 0) || isinf(uses))
+    if (map_find(arg, context, strlen(context)) < 0 || !(uses >= 0) || isinf(uses) || !(uses_before >= 0) ||
+        isinf(uses_before))
         abort();
     return 0;
 }
@@ -73,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     };
     struct requests rq = { .choice = { .min_uses = 2 },
                            .per_context = 2,
+                           .halves = n % 2,
                            .half_life = (double)(n % 2),
                            .damaged = drop_sentence,
                            .reading = drop_bytes,
