@@ -41,8 +41,14 @@ struct decoder {
     int n_live;
     int admitted;     // sequences so far, of n_variants * n_questions
     int *prefix_slot; // [n_variants]: where the shared tokens of a variant are
-    int *picked;      // [pass rows]: the live sequence of each pick
-    double *unit;     // [pass rows]: a random number for each sampled pick
+    /* of given answers */
+    struct question_ids
+        *whole;         // [n_questions]: question and answer, but for the last id; NULL: answers are to be found
+    int32_t *ids;       // their memory
+    int32_t *target;    // [pass rows]: the id after each pick
+    double *likelihood; // [pass rows]
+    int *picked;        // [pass rows]: the live sequence of each pick
+    double *unit;       // [pass rows]: a random number for each sampled pick
     int tokens_done;
 };
 
@@ -60,7 +66,7 @@ static void report(struct decoder *d, int tokens)
 
 static const struct question_ids *question_of(const struct decoder *d, const struct sequence *s)
 {
-    return &d->job->question[s->question];
+    return d->whole ? &d->whole[s->question] : &d->job->question[s->question];
 }
 
 /* ---- passes ------------------------------------------------------------- */
@@ -144,12 +150,13 @@ static int admit_one(struct decoder *d, struct err *err)
         return 0;
     if (d->job->n_sampled > 0)
         s.rng = rng_new(d->job->seed[s.question]);
-    s.slots.n = question_of(d, &s)->n + d->job->max_new_tokens - 1;
+    s.slots.n = d->job->question[s.question].n + d->job->max_new_tokens - 1;
     s.slots.first = slots_take(&d->slots, s.slots.n);
     if (s.slots.first < 0)
         return 0;
-    a->ids = malloc((size_t)d->job->max_new_tokens * sizeof(*a->ids));
-    if (!a->ids)
+    a->stop = -1;
+    a->ids = d->whole ? NULL : malloc((size_t)d->job->max_new_tokens * sizeof(*a->ids));
+    if (!a->ids && !d->whole)
         return err_nomem(err);
     d->live[d->n_live++] = s;
     d->admitted++;
@@ -199,8 +206,92 @@ static void fill_pass(struct decoder *d)
         if (n < todo)
             continue;
         d->picked[p->n_picks] = i;
-        pass_pick(p);
+        pass_pick(p, 1);
     }
+}
+
+/* ---- given answers -------------------------------------------------------- */
+
+static int n_targets(const struct answer *given)
+{
+    return given->n + (given->stop >= 0);
+}
+
+/* Fills a pass with tokens of questions and their answers. Picks are the tokens before those of the answers. */
+static void fill_given(struct decoder *d)
+{
+    struct pass *p = &d->session->forward.pass;
+    int left = p->rows - d->n_live;
+
+    pass_clear(p);
+    for (int i = 0; i < d->n_live; i++) {
+        struct sequence *s = &d->live[i];
+        const struct question_ids *q = question_of(d, s);
+        const struct answer *given = &d->job->given[s->question];
+        int before = d->job->question[s->question].n - 1; /* keys before the first pick */
+        int n = min(q->n - s->n_keys, left + 1), first = s->n_keys > before ? s->n_keys : before;
+        left -= n - 1;
+        add_tokens(d, s, q->ids + s->n_keys, n);
+        report(d, n);
+        for (int k = first; k < s->n_keys; k++) {
+            int at = k - before;
+            d->picked[p->n_picks + k - first] = i;
+            d->target[p->n_picks + k - first] = at < given->n ? given->ids[at] : given->stop;
+        }
+        if (first < s->n_keys)
+            pass_pick(p, s->n_keys - first);
+    }
+}
+
+/* Adds up the likelihoods of the picks; sequences that have ended leave. */
+static int take_given(struct decoder *d, struct err *err)
+{
+    int kept = 0, Q = d->job->n_questions, tokens = 0;
+
+    for (int k = 0; k < d->session->forward.pass.n_picks; k++) {
+        const struct sequence *s = &d->live[d->picked[k]];
+        d->answer[s->variant * Q + s->question].log_likelihood +=
+            d->likelihood[k] / n_targets(&d->job->given[s->question]);
+    }
+    for (int i = 0; i < d->n_live; i++) {
+        struct sequence s = d->live[i];
+        if (s.n_keys < question_of(d, &s)->n) {
+            d->live[kept++] = s;
+            continue;
+        }
+        tokens += d->job->question[s.question].n + d->job->max_new_tokens - s.n_keys;
+        if (slots_give(&d->slots, s.slots, err))
+            return err->code;
+    }
+    d->n_live = kept;
+    report(d, tokens);
+    return 0;
+}
+
+/* The ids of each question and the answer to it. */
+static int open_given(struct decoder *d, int rows, struct err *err)
+{
+    const struct decode *job = d->job;
+    size_t n = 0;
+
+    for (int q = 0; q < job->n_questions; q++)
+        n += (size_t)(job->question[q].n + job->given[q].n);
+    d->whole = calloc((size_t)job->n_questions + 1, sizeof(*d->whole));
+    d->ids = malloc((n + 1) * sizeof(*d->ids));
+    d->target = calloc((size_t)rows, sizeof(*d->target));
+    d->likelihood = calloc((size_t)rows, sizeof(*d->likelihood));
+    if (!d->whole || !d->ids || !d->target || !d->likelihood)
+        return err_nomem(err);
+    int32_t *at = d->ids;
+    for (int q = 0; q < job->n_questions; q++) {
+        const struct question_ids *question = &job->question[q];
+        int more = n_targets(&job->given[q]) - 1;
+        memcpy(at, question->ids, (size_t)question->n * sizeof(*at));
+        memcpy(at + question->n, job->given[q].ids, (size_t)more * sizeof(*at));
+        d->whole[q] = (struct question_ids){ at, question->n + more };
+        at += question->n + more;
+    }
+    return 0;
 }
 
 /* Draws a number for each picked sequence of a sampled variant. */
@@ -225,8 +316,10 @@ static bool take_token(struct decoder *d, struct sequence *s, const struct best 
     if (s->n_new++ == 0 || margin < a->margin)
         a->margin = margin;
     s->next = best->id;
-    if (tokenizer_stops(d->session->engine->tokenizer, best->id))
+    if (tokenizer_stops(d->session->engine->tokenizer, best->id)) {
+        a->stop = best->id;
         return false;
+    }
     a->ids[a->n++] = best->id;
     return a->n < d->job->max_new_tokens;
 }
@@ -256,6 +349,14 @@ static int take_tokens(struct decoder *d, struct err *err)
     return 0;
 }
 
+/* Chooses the next token of each picked sequence. */
+static int choose(struct decoder *d, struct err *err)
+{
+    struct draws draws = draw(d);
+
+    return forward_best(&d->session->forward, &draws, err) ? err->code : take_tokens(d, err);
+}
+
 static int run_all(struct decoder *d, struct err *err)
 {
     struct forward *f = &d->session->forward;
@@ -265,10 +366,12 @@ static int run_all(struct decoder *d, struct err *err)
     while (d->n_live > 0 || d->admitted < d->job->n_variants * d->job->n_questions) {
         if (admit(d, err))
             return err->code;
-        fill_pass(d);
+        if (d->whole)
+            fill_given(d);
+        else
+            fill_pass(d);
         forward_run(f, &d->forward);
-        struct draws draws = draw(d);
-        if (forward_best(f, &draws, err) || take_tokens(d, err))
+        if (d->whole ? forward_likelihood(f, d->target, d->likelihood, err) || take_given(d, err) : choose(d, err))
             return err->code;
     }
     return 0;
@@ -301,6 +404,10 @@ static int check(const struct session *s, const struct decode *job, int *longest
         return err_set(err, ERR_USAGE, "an answer needs at least 1 token, not %d", job->max_new_tokens);
     if (check_questions(s, job, longest, err))
         return err->code;
+    for (int q = 0; job->given && q < job->n_questions; q++)
+        if (n_targets(&job->given[q]) < 1 || n_targets(&job->given[q]) > job->max_new_tokens ||
+            engine_check_ids(s->engine, job->given[q].ids, job->given[q].n, err))
+            return err_set(err, ERR_USAGE, "the given answer to question %d is none", q);
     for (int i = 0; i < job->n_variants; i++) {
         int64_t end = (int64_t)job->variant[i]->n_tokens + *longest + job->max_new_tokens - 1;
         if (end > c->max_tokens)
@@ -351,11 +458,13 @@ static int open_decoder(struct decoder *d, int longest, struct err *err)
     if (slots == 0)
         return err_set(err, ERR_NOMEM, "the memory planned for questions has no space for one of them");
     d->live = calloc((size_t)d->max_live, sizeof(*d->live));
-    d->picked = calloc((size_t)d->max_live, sizeof(*d->picked));
+    d->picked = calloc((size_t)rows, sizeof(*d->picked));
     d->unit = calloc((size_t)d->max_live, sizeof(*d->unit));
     d->prefix_slot = calloc((size_t)job->n_variants, sizeof(*d->prefix_slot));
     if (!d->live || !d->picked || !d->unit || !d->prefix_slot)
         return err_nomem(err);
+    if (job->given && open_given(d, rows, err))
+        return err->code;
     d->forward = (struct forward_job){ .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
     d->forward.store = kv_store_take(&s->pool, s->engine, (size_t)slots, err);
     if (!d->forward.store.k || make_table(s, job->variant, job->n_variants, &d->forward.table, err))
@@ -369,6 +478,10 @@ static void close_decoder(struct decoder *d)
     free(d->picked);
     free(d->unit);
     free(d->prefix_slot);
+    free(d->whole);
+    free(d->ids);
+    free(d->target);
+    free(d->likelihood);
     free(unconst(d->forward.table.host));
     slots_release(&d->slots);
 }
@@ -415,7 +528,7 @@ static int run_question(struct session *s, const struct forward_job *job, struct
         pass_clear(p);
         pass_add(p, &(struct pass_tokens){ .ids = q.ids + done, .n = n, .position = position + done, .slot = done }, 0);
         pass_share(p, 0, n, 0);
-        pass_pick(p);
+        pass_pick(p, 1);
         forward_run(&s->forward, job);
     }
     return forward_best(&s->forward, &(struct draws){ 0 }, err);

@@ -150,6 +150,9 @@ struct decode {
     int n_sampled;        // the last n_sampled variants get sampled answers (engine/transformer/sample.h)
     double temperature;   // of sampling, above 0
     const uint64_t *seed; // (n_questions): of the draws for each question; NULL if n_sampled is 0
+    /* (n_questions) answers of at most max_new_tokens: not to be found, but to be judged; NULL: none, and nothing is
+     * sampled then */
+    const struct answer *given;
     /* May be NULL. tokens_done goes up to n_variants * (question tokens + n_questions * max_new_tokens): an answer that
      * ends early counts in full. */
     void (*progress)(void *arg, int tokens_done);
@@ -160,13 +163,16 @@ struct decode {
 struct answer {
     int32_t *ids; // owned by the caller (free)
     int n;
-    float margin; // the smallest lead of a chosen token over the second, in logits; 0 in a sampled answer
+    int32_t stop;          // the id that stopped it; -1: none, it is as long as may be
+    double log_likelihood; // of a given answer under the variant: mean over its ids and the stop, natural
+    float margin;          // the smallest lead of a chosen token over the second, in logits; 0 in a sampled answer
 };
 
 /* Fills answer[v * n_questions + q]. Sequences run together in passes that stay full: one that ends makes space for one
  * that waits. All sequences of a variant share the attention over its rows; log-sum-exp merges in each sequence's own
  * suffix. Decoding is greedy, ties go to the lower id; for sampled variants each token is drawn by its probability, and
- * equal seeds give equal tokens. An answer depends neither on the rest of the batch nor on n_shared. ERR_USAGE for an
+ * equal seeds give equal tokens. With given
+ * answers only log_likelihood is filled: all tokens of an answer run at once, so that it takes few passes. An answer depends neither on the rest of the batch nor on n_shared. ERR_USAGE for an
  * empty question, ids that are not in the vocabulary, or answers that would end after the model's max_tokens;
  * ERR_FORMAT when the model's output is not finite. */
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err) MUST_CHECK;

@@ -70,8 +70,8 @@ void pass_add(struct pass *p, const struct pass_tokens *t, int from);
 /* The n tokens added last also attend to all rows of cache number `cache` of the table. If the tokens before them
  * attend to it too, the own keys of both sequences begin with n_same equal ones. */
 void pass_share(struct pass *p, int cache, int n, int n_same);
-/* Asks for the token that follows the one added last. */
-void pass_pick(struct pass *p);
+/* Asks for the output after each of the n tokens added last. */
+void pass_pick(struct pass *p, int n);
 void pass_clear(struct pass *p);
 
 /* Consecutive tokens of the context; prefill saves their queries. */
@@ -134,6 +134,10 @@ void forward_run(struct forward *f, const struct forward_job *job);
 /* Queues the output of the picked tokens and waits: f->best_host[i] is the result of pick i, for a sampled pick only
  * its id. ERR_FORMAT when the output is not finite. */
 int forward_best(struct forward *f, const struct draws *draws, struct err *err) MUST_CHECK;
+
+/* Queues the output of the picked tokens and waits: value[i] is the log probability (natural) of target[i] after pick i.
+ * ERR_FORMAT when the output is not finite. */
+int forward_likelihood(struct forward *f, const int32_t *target, double *value, struct err *err) MUST_CHECK;
 
 /* Logits of tokens first .. first + n - 1 of the last pass, to device memory (n, V). */
 void forward_logits(struct forward *f, int first, int n, float *logits);

@@ -348,17 +348,24 @@ static int take_best(struct forward *f, struct mat normed, int n, struct err *er
     return be->read(be, f->best_host, f->best, (size_t)n * sizeof(*f->best), err);
 }
 
-/* The tokens of the picks from `first` on. */
-static int draw_rest(struct forward *f, struct mat normed, int first, const struct draws *draws, struct err *err)
+/* The logits of rows `first` to before first + n, at most SAMPLE_ROWS, to f->logits_host. */
+static int read_logits(struct forward *f, struct mat normed, int first, int n, struct err *err)
 {
     struct backend *be = f->engine->backend;
     int V = f->engine->config.n_vocab;
 
+    be->gemm(be, mat_of(f->logits, DTYPE_F32, n, V), rows_of(normed, first, n), f->engine->head, NULL, GEMM_SET);
+    return be->read(be, f->logits_host, f->logits, (size_t)n * (size_t)V * sizeof(float), err);
+}
+
+/* The tokens of the picks from `first` on. */
+static int draw_rest(struct forward *f, struct mat normed, int first, const struct draws *draws, struct err *err)
+{
+    int V = f->engine->config.n_vocab;
+
     for (int at = 0, n; at < draws->n; at += n) {
         n = draws->n - at < SAMPLE_ROWS ? draws->n - at : SAMPLE_ROWS;
-        be->gemm(be, mat_of(f->logits, DTYPE_F32, n, V), rows_of(normed, first + at, n), f->engine->head, NULL,
-                 GEMM_SET);
-        if (be->read(be, f->logits_host, f->logits, (size_t)n * (size_t)V * sizeof(float), err))
+        if (read_logits(f, normed, first + at, n, err))
             return err->code;
         for (int i = 0; i < n; i++) {
             float *logit = f->logits_host + (size_t)i * (size_t)V;
@@ -369,19 +376,63 @@ static int draw_rest(struct forward *f, struct mat normed, int first, const stru
     return 0;
 }
 
-int forward_best(struct forward *f, const struct draws *draws, struct err *err)
+/* The normed rows of the picks. */
+static struct mat norm_picks(struct forward *f)
 {
     struct backend *be = f->engine->backend;
-    int D = f->engine->config.d_model, n = f->pass.n_picks, chosen = n - draws->n;
+    int D = f->engine->config.d_model, n = f->pass.n_picks;
 
     be->embed(be, mat_of(f->picked, DTYPE_F32, n, D), mat_of(f->x, DTYPE_F32, f->pass.n, D), f->pass.device.pick);
-    struct mat normed = norm_output(f, f->picked, n);
+    return norm_output(f, f->picked, n);
+}
+
+static int refuse_output(const struct forward *f, int pick, struct err *err)
+{
+    return err_set(err, ERR_FORMAT, "the model's output is not finite after %d tokens",
+                   f->pass.host.position[f->pass.host.pick[pick]] + 1);
+}
+
+int forward_best(struct forward *f, const struct draws *draws, struct err *err)
+{
+    int n = f->pass.n_picks, chosen = n - draws->n;
+    struct mat normed = norm_picks(f);
+
     if (take_best(f, normed, chosen, err) || draw_rest(f, normed, chosen, draws, err))
         return err->code;
     for (int i = 0; i < n; i++)
         if (f->best_host[i].id < 0)
-            return err_set(err, ERR_FORMAT, "the model's output is not finite after %d tokens",
-                           f->pass.host.position[f->pass.host.pick[i]] + 1);
+            return refuse_output(f, i, err);
+    return 0;
+}
+
+/* Log of the softmax at `id`. */
+static double log_probability(const float *logit, int n, int32_t id)
+{
+    float top = logit[0];
+    double sum = 0;
+
+    for (int i = 1; i < n; i++)
+        top = logit[i] > top ? logit[i] : top;
+    for (int i = 0; i < n; i++)
+        sum += (double)expf(logit[i] - top);
+    return (double)(logit[id] - top) - log(sum);
+}
+
+int forward_likelihood(struct forward *f, const int32_t *target, double *value, struct err *err)
+{
+    int V = f->engine->config.n_vocab, all = f->pass.n_picks;
+    struct mat normed = norm_picks(f);
+
+    for (int at = 0, n; at < all; at += n) {
+        n = all - at < SAMPLE_ROWS ? all - at : SAMPLE_ROWS;
+        if (read_logits(f, normed, at, n, err))
+            return err->code;
+        for (int i = 0; i < n; i++) {
+            value[at + i] = log_probability(f->logits_host + (size_t)i * (size_t)V, V, target[at + i]);
+            if (!isfinite(value[at + i]))
+                return refuse_output(f, at + i, err);
+        }
+    }
     return 0;
 }
 

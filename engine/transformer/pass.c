@@ -26,9 +26,10 @@ void pass_share(struct pass *p, int cache, int n, int n_same)
     p->host.shared[p->n_shared - 1].n_rows += n;
 }
 
-void pass_pick(struct pass *p)
+void pass_pick(struct pass *p, int n)
 {
-    p->host.pick[p->n_picks++] = p->n - 1;
+    for (int i = p->n - n; i < p->n; i++)
+        p->host.pick[p->n_picks++] = i;
 }
 
 void pass_clear(struct pass *p)

@@ -99,13 +99,13 @@ Test(engine, answers_do_not_depend_on_the_backend)
 {
     static const char *const list[] = { "cpu", "fenced", "cuda" };
     struct engine_bench *reference = bench_open("reference");
-    struct bench_answers *want = bench_run(reference, (struct how){ 3, 3, 7, 0, 1 });
+    struct bench_answers *want = bench_run(reference, (struct how){ 3, 3, 7, 0, 1, NULL });
 
     for (size_t l = 0; l < 3; l++) {
         struct engine_bench *b = bench_open(list[l]);
         if (!b)
             continue;
-        struct bench_answers *got = bench_run(b, (struct how){ 3, 3, 0, 0, 1 });
+        struct bench_answers *got = bench_run(b, (struct how){ 3, 3, 0, 0, 1, NULL });
         bench_same_answers(want, got, list[l]);
         bench_run_free(got);
         bench_close(b);
@@ -448,10 +448,10 @@ Test(engine, answers_do_not_depend_on_what_questions_share)
             own[q][40] = q;
             b->question[q].ids = own[q];
         }
-        struct bench_answers *apart = bench_run(b, (struct how){ VARIANTS, QUESTIONS, 0, 0, 1 });
-        static const struct how shared[] = { { VARIANTS, QUESTIONS, 0, 40, 1 },
-                                             { VARIANTS, QUESTIONS, 3, 39, 1 },
-                                             { VARIANTS, QUESTIONS, 1, 1, 1 } };
+        struct bench_answers *apart = bench_run(b, (struct how){ VARIANTS, QUESTIONS, 0, 0, 1, NULL });
+        static const struct how shared[] = { { VARIANTS, QUESTIONS, 0, 40, 1, NULL },
+                                             { VARIANTS, QUESTIONS, 3, 39, 1, NULL },
+                                             { VARIANTS, QUESTIONS, 1, 1, 1, NULL } };
         for (size_t i = 0; i < sizeof(shared) / sizeof(*shared); i++) {
             struct bench_answers *together = bench_run(b, shared[i]);
             bench_same_answers(apart, together, "shared tokens");

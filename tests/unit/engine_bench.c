@@ -124,6 +124,7 @@ struct bench_answers *bench_run(struct engine_bench *b, struct how how)
                           .n_sampled = how.n_sampled,
                           .temperature = bench_temperature,
                           .seed = bench_seeds,
+                          .given = how.given,
                           .progress = note_progress,
                           .arg = r };
     cr_assert_eq(session_decode(b->session, &job, r->answer, &err), 0, "%s", err.msg);
@@ -136,7 +137,7 @@ struct bench_answers *bench_run(struct engine_bench *b, struct how how)
 
 struct bench_answers *bench_run_all(struct engine_bench *b, int batch)
 {
-    return bench_run(b, (struct how){ VARIANTS, QUESTIONS, batch, 0, 0 });
+    return bench_run(b, (struct how){ VARIANTS, QUESTIONS, batch, 0, 0, NULL });
 }
 
 void bench_run_free(struct bench_answers *r)

@@ -28,6 +28,7 @@ void bench_close(struct engine_bench *b);
 /* How some variants answer some questions; the last n_sampled of them by tokens that are drawn. */
 struct how {
     int n_variants, n_questions, batch, n_shared, n_sampled;
+    const struct answer *given; // (n_questions) answers to be judged; NULL: none
 };
 extern const uint64_t bench_seeds[QUESTIONS];
 extern const double bench_temperature;

@@ -17,10 +17,10 @@ Test(engine_sampled, do_not_depend_on_the_batch)
         struct engine_bench *b = bench_open(alone_and_together[l]);
         if (!b)
             continue;
-        struct bench_answers *all = bench_run(b, (struct how){ VARIANTS, QUESTIONS, 0, 0, 3 }),
+        struct bench_answers *all = bench_run(b, (struct how){ VARIANTS, QUESTIONS, 0, 0, 3, NULL }),
                              *greedy = bench_run_all(b, 0);
         for (int batch = 1; batch <= 5; batch += 4) {
-            struct bench_answers *some = bench_run(b, (struct how){ VARIANTS, QUESTIONS, batch, 0, 3 });
+            struct bench_answers *some = bench_run(b, (struct how){ VARIANTS, QUESTIONS, batch, 0, 3, NULL });
             bench_same_answers(all, some, "fewer at once");
             bench_run_free(some);
         }
@@ -55,7 +55,7 @@ static bool drawn(const float *logits, double unit, int32_t id)
 Test(engine_sampled, are_drawn_from_the_logits)
 {
     struct engine_bench *b = bench_on_cpu();
-    struct bench_answers *r = bench_run(b, (struct how){ 1, QUESTIONS, 0, 0, 1 });
+    struct bench_answers *r = bench_run(b, (struct how){ 1, QUESTIONS, 0, 0, 1, NULL });
     struct err err = { 0 };
     int tokens = 0;
 
