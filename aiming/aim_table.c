@@ -272,7 +272,7 @@ static int unite(struct aim_job *j, const struct newcomers *n, struct err *err)
 
     if (!known)
         made = (struct table_made){
-            model_config(n->model)->name, n->model_digest, "cpu", "f32", j->opt->max_new_tokens, "", 0
+            model_config(n->model)->name, n->model_digest, "cpu", "f32", j->opt->max_new_tokens, "", 0, ""
         };
     int code = name_rows(&order, j, n, err);
     if (!code)

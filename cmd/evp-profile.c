@@ -31,10 +31,12 @@
 
 static const char default_configs[] = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2";
 
+enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
+
 static struct {
     const char *model, *chat, *configs, *cells, *sample, *backend, *dtype, *output, *on;
     int max_new_tokens, threads, seed;
-    int only; // enum grid_split
+    int only, measure; // enum grid_split; MEASURE_ANSWERS, MEASURE_LIKELIHOOD
     struct shard shard;
     bool truncate, overwrite, dry_run;
     double temperature; // below 0: the default of temperature()
@@ -61,6 +63,8 @@ static const struct opt opts[] = {
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("Answers"),
     OPT_MAX_NEW_TOKENS(&cfg.max_new_tokens),
+    OPT_PICK(0, "measure", &cfg.measure, "answers|likelihood",
+             "what variants are measured by: their own answers, or how likely they make those of the untouched cache"),
     OPT_REAL(0, "temperature", &cfg.temperature, 0, 100,
              "sample a second answer of the untouched cache to each question at this temperature, to measure how alike "
              "two good answers are; 0: no second answer (default: 0.3, with --cells 0)"),
@@ -161,22 +165,13 @@ static void job_release(struct job *j)
  * adds nothing. */
 static int make_lineage(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    struct buf inputs = { 0 }, lineage = { 0 };
     struct json *before = j->shards.has_file ? table_lineage(&j->shards.have) : NULL;
     const struct json *const from[] = { j->contexts.header, j->questions.header, j->cells.header, before };
-    int code = profile_put_inputs(&inputs, argv + first, err);
+    struct rows_made made = { .tool = tool.name, .args = argv + 1, .n_args = argc - 1, .from = from, .n_from = 4 };
 
-    rows_made_to_text(&(struct rows_made){ .tool = tool.name,
-                                           .args = argv + 1,
-                                           .n_args = argc - 1,
-                                           .inputs = buf_str(&inputs),
-                                           .from = from,
-                                           .n_from = 4 },
-                      &lineage);
+    j->lineage = profile_lineage(&made, argv + first, err);
     json_free(before);
-    buf_release(&inputs);
-    j->lineage = buf_take(&lineage);
-    return code || j->lineage ? code : err_nomem(err);
+    return j->lineage ? 0 : err->code;
 }
 
 /* ---- the plan ---------------------------------------------------------------------- */
@@ -279,18 +274,22 @@ static int open_model(struct job *j, struct err *err)
  * answers are hardly closer to the first than unrelated ones. A list of cells has its budget, so it adds no answers. */
 static double temperature(void)
 {
-    const double usual = cfg.cells ? 0 : 0.3;
+    const double usual = cfg.cells || cfg.measure == MEASURE_LIKELIHOOD ? 0 : 0.3;
 
     return cfg.temperature < 0 ? usual : cfg.temperature;
 }
 
 static int open_shards(struct job *j, struct err *err)
 {
+    if (cfg.measure == MEASURE_LIKELIHOOD && temperature() > 0)
+        return err_set(err, ERR_USAGE,
+                       "--measure=likelihood and --temperature exclude each other: variants do not answer");
     j->made = (struct table_made){ .model = model_config(j->model)->name,
                                    .model_digest = j->model_digest,
                                    .chat_digest = j->chat_digest,
                                    .max_new_tokens = cfg.max_new_tokens,
-                                   .temperature = temperature() };
+                                   .temperature = temperature(),
+                                   .measure = cfg.measure == MEASURE_LIKELIHOOD ? TABLE_LIKELIHOOD : "" };
     bool anew = cfg.overwrite || !cfg.output; // a dry run may be without FILE
     if (shards_open(&j->shards, cfg.output ? cfg.output : "", cfg.dry_run ? SHARDS_LOOK : SHARDS_WRITE, err))
         return err->code;
@@ -303,6 +302,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.n_configs = j->n_configs;
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.temperature = temperature();
+    j->input.judges = cfg.measure == MEASURE_LIKELIHOOD;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model_config(j->model)->max_tokens;
     j->input.model_window = model_config(j->model)->window;

@@ -108,7 +108,8 @@ static int put_digest(struct json_out *w, const char *name, const char *path, st
     return 0;
 }
 
-int profile_put_inputs(struct buf *out, char *const *input, struct err *err)
+/* The member "inputs". */
+static int put_inputs(struct buf *out, char *const *input, struct err *err)
 {
     struct json_out w = { .buf = out };
 
@@ -118,4 +119,19 @@ int profile_put_inputs(struct buf *out, char *const *input, struct err *err)
         code = put_digest(&w, "questions", input[1], err);
     json_end(&w, '}');
     return code;
+}
+
+char *profile_lineage(struct rows_made *made, char *const *input, struct err *err)
+{
+    struct buf inputs = { 0 }, lineage = { 0 };
+    int code = put_inputs(&inputs, input, err);
+
+    made->inputs = buf_str(&inputs);
+    rows_made_to_text(made, &lineage);
+    buf_release(&inputs);
+    char *text = code ? NULL : buf_take(&lineage);
+    if (!text && !code)
+        err_nomem(err);
+    buf_release(&lineage);
+    return text;
 }

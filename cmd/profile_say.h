@@ -24,7 +24,8 @@ void profile_say_ops(const struct backend *be);
 /* Cost and result of repeated prefills; a warning if the times of one lie far apart. */
 void profile_say_timing(const struct timing *t);
 
-/* The member "inputs" of a profile's lineage: the SHA-256 of input[0], contexts, and input[1], questions. */
-int profile_put_inputs(struct buf *out, char *const *input, struct err *err) MUST_CHECK;
+/* A profile's lineage as text, with the SHA-256 of input[0], contexts, and input[1], questions; sets made->inputs. The
+ * caller frees; NULL with an error. */
+char *profile_lineage(struct rows_made *made, char *const *input, struct err *err);
 
 #endif

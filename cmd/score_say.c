@@ -83,6 +83,12 @@ static void say_scale(const struct table *t)
 {
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
 
+    if (*t->measure) {
+        log_info("mean quality over %d contexts: how likely, per token, variants make the answers of the untouched "
+                 "cache, compared with that cache",
+                 t->n_contexts);
+        return;
+    }
     log_info("mean quality over %d contexts: similarity to the answers of the untouched cache", t->n_contexts);
     if (isnan(unrelated))
         log_info("the quality of unrelated answers is unknown: no context has two questions");

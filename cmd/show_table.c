@@ -147,6 +147,8 @@ int show_table(struct sheet *s, const char *path, enum show_depth depth, struct 
     sheet_text(s, "dtype", or_null(t.dtype));
     sheet_int(s, "max_new_tokens", t.max_new_tokens);
     sheet_real(s, "temperature", t.temperature > 0 ? t.temperature : (double)NAN, 2);
+    if (*t.measure)
+        sheet_text(s, "measure", t.measure);
     sheet_int(s, "n_contexts", t.n_contexts);
     sheet_int(s, "n_configs", t.n_configs);
     sheet_int(s, "n_train_questions", train);

@@ -403,6 +403,7 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
     g->n_configs = in->n_configs;
     g->max_new_tokens = in->max_new_tokens;
     g->temperature = in->temperature;
+    g->judges = in->judges;
     for (int i = 0; i < g->n_work; i++)
         if (check_work(g, &g->work[i], in->shards, err))
             return err->code;

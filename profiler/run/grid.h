@@ -51,6 +51,7 @@ struct grid {
     int n_configs; // V
     int max_new_tokens;
     double temperature; // of the reference's second, sampled answers; 0: no second answers
+    bool judges;        // variants do not answer, but judge the reference's answers
     struct work *work;  // in the order of the contexts; may have nothing open
     int n_work;
     /* counts of what is open */
@@ -79,6 +80,7 @@ struct grid_input {
     const struct config *config;
     int n_configs, max_new_tokens;
     double temperature;
+    bool judges;
     struct shard shard;
     enum grid_split split;
     const struct cells *cells; // the wanted contexts and answers; its configs are `config`; NULL: all

@@ -10,6 +10,7 @@
 #include "profiler/run/unvisited.h"
 #include "profiler/table/gold_list.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,7 @@ struct context_run {
     int *question_at;               // (n_questions): their indices in the work
     uint64_t *seed;                 // (n_questions): for their sampled answers
     struct answer *answer;          // ((V + 1) * n_questions)
+    struct answer *given;           // (n_questions): the reference's, for variants to judge
 };
 
 /* ---- progress ------------------------------------------------------------------ */
@@ -153,6 +155,16 @@ static int keep_answer(struct context_run *c, int entry, int q, const struct ans
     return 0;
 }
 
+/* Keeps how likely a variant makes the reference's answer to question q. */
+static void keep_likelihood(struct context_run *c, int entry, int q, const struct answer *answer)
+{
+    size_t at = table_answer(c->out, q, c->groups.member[entry]);
+
+    c->out->log_likelihood[at] = (float)fmin(answer->log_likelihood, 0);
+    if (c->groups.member[entry] != 0)
+        c->out->answer_n_tokens[at] = 0;
+}
+
 static void keep_variant(struct context_run *c, int v, const struct variant *variant)
 {
     c->out->cell_bytes[v] = variant->bytes;
@@ -198,13 +210,19 @@ static int decode_variants(struct context_run *c, int first, int n, int n_questi
                           .n_sampled = c->groups.sampled == first + n - 1,
                           .temperature = c->run->grid->temperature,
                           .seed = c->seed,
+                          .given = c->run->grid->judges ? c->given : NULL,
                           .progress = on_tokens,
                           .arg = c };
     int n_answers = n * n_questions;
 
     int code = session_decode(c->run->session, &job, c->answer, err);
-    for (int i = 0; i < n_answers && !code; i++)
-        code = keep_answer(c, first + i / n_questions, c->question_at[i % n_questions], &c->answer[i], err);
+    for (int i = 0; i < n_answers && !code; i++) {
+        int entry = first + i / n_questions, q = c->question_at[i % n_questions];
+        if (job.given)
+            keep_likelihood(c, entry, q, &c->answer[i]);
+        else
+            code = keep_answer(c, entry, q, &c->answer[i], err);
+    }
     for (int i = 0; i < n_answers; i++)
         free(c->answer[i].ids);
     if (code)
@@ -254,11 +272,42 @@ static double answer_flop(const struct context_run *c, int first, int end, int n
     return engine_cost(c->run->engine, &batch).decode_flop / (tokens * (end - first));
 }
 
+/* Finds the reference's answers to a group's questions, and keeps them if it is in the group. */
+static int find_given(struct context_run *c, int first, int n_questions, struct err *err)
+{
+    struct config none;
+    struct variant full;
+    const struct variant *pointer = &full;
+    struct decode job = { .variant = &pointer,
+                          .n_variants = 1,
+                          .question = c->question,
+                          .n_questions = n_questions,
+                          .n_shared = c->work->n_shared,
+                          .max_new_tokens = c->run->grid->max_new_tokens };
+
+    if (config_parse(&none, "none", err) || compressor_variant(c->compressor, &none, VARIANT_ROWS, &full, err))
+        return err->code;
+    int code = session_decode(c->run->session, &job, c->given, err);
+    for (int q = 0; q < n_questions && !code && c->groups.member[first] == 0; q++)
+        code = keep_answer(c, first, c->question_at[q], &c->given[q], err);
+    variant_release(&full);
+    return code;
+}
+
+static void release_given(struct context_run *c)
+{
+    for (int q = 0; q < c->work->n_questions; q++)
+        free(c->given[q].ids);
+    memset(c->given, 0, (size_t)c->work->n_questions * sizeof(*c->given));
+}
+
 /* Runs configs first .. end - 1 of the groups, which have the same open questions. */
 static int run_group(struct context_run *c, int first, int end, struct err *err)
 {
     int n_questions = list_questions(c, c->groups.member[first]);
 
+    if (c->run->grid->judges && find_given(c, first, n_questions, err))
+        return err->code;
     while (first < end) {
         struct engine_work rest = work_of_group(c->run->grid, c->work, &c->groups, first, end);
         int now = session_variants_at_once(c->run->session, &rest);
@@ -267,6 +316,7 @@ static int run_group(struct context_run *c, int first, int end, struct err *err)
             return err->code;
         first += now;
     }
+    release_given(c);
     return 0;
 }
 
@@ -363,7 +413,8 @@ static int alloc_scratch(struct context_run *c, struct err *err)
     c->question_at = calloc(q, sizeof(*c->question_at));
     c->seed = calloc(q, sizeof(*c->seed));
     c->answer = calloc(v * q, sizeof(*c->answer));
-    bool all = c->variant && c->pointer && c->question && c->question_at && c->seed && c->answer;
+    c->given = calloc(q, sizeof(*c->given));
+    bool all = c->variant && c->pointer && c->question && c->question_at && c->seed && c->answer && c->given;
     return all ? 0 : err_nomem(err);
 }
 
@@ -377,6 +428,9 @@ static void release_scratch(struct context_run *c)
     free(c->question_at);
     free(c->seed);
     free(c->answer);
+    if (c->given)
+        release_given(c);
+    free(c->given);
 }
 
 static int run_groups(struct context_run *c, struct err *err)

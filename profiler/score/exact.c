@@ -24,7 +24,7 @@ static int score_answer(struct table *t, size_t answer, size_t reference, const 
     struct facts is = { 0 };
     double share = (double)NAN, f1 = 1;
 
-    if (t->answer_n_tokens[answer] < 0)
+    if (!table_has_text(t, answer))
         return 0;
     struct facts_of of = answer_at(t, answer, facts->language);
     int code = facts_read(&is, &of, err);

@@ -14,7 +14,7 @@ static int score_answers_of(struct table *t, int q, const struct metric_gold *go
     for (int v = 0; v < t->n_configs; v++) {
         size_t at = table_answer(t, q, v);
         double is = (double)NAN;
-        if (t->answer_n_tokens[at] >= 0 &&
+        if (table_has_text(t, at) &&
             metric_score(t->context_dataset[t->question_context[q]], t->answer_text[at], gold, &is, err))
             return err_wrap(err, "question '%s'", t->question_id[q]);
         t->gold_score[at] = (float)is;

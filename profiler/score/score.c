@@ -33,10 +33,13 @@ int score_lost(const struct table *t, bool *lost)
 /* Answers per batch, but at least one whole question. Vectors of 384 floats take 100 MB. */
 enum { ANSWERS_MAX = 1 << 16 };
 
+/* Of a judged answer: how much less likely, per token, the variant makes the reference's answer. */
 static float similarity(const struct table *t, size_t reference, size_t answer, float cosine)
 {
     if (t->answer_n_tokens[reference] < 0 || t->answer_n_tokens[answer] < 0)
         return NAN;
+    if (t->log_likelihood && !isnan(t->log_likelihood[answer]))
+        return expf(fminf(t->log_likelihood[answer] - t->log_likelihood[reference], 0));
     return strcmp(t->answer_text[reference], t->answer_text[answer]) == 0 ? 1 : cosine;
 }
 
@@ -73,6 +76,8 @@ static void add_unrelated(struct table *t, const struct score_embedder *e, const
     const float *at = b->vector + (size_t)(q - b->from) * stride;
     int c = (int)t->question_context[q];
 
+    if (*t->measure) /* cosines are no end of that scale */
+        return;
     for (int k = b->before[q], n = 0; k >= b->from && n < UNRELATED_BEFORE; k = b->before[k], n++) {
         float is = similarity(t, table_answer(t, k, 0), mine,
                               e->cosine(at, b->vector + (size_t)(k - b->from) * stride, e->width));

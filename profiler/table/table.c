@@ -170,8 +170,8 @@ struct json *table_lineage(const struct table *t)
 
 struct table_made table_made(const struct table *t)
 {
-    return (struct table_made){ t->model,          t->model_digest, t->backend,    t->dtype,
-                                t->max_new_tokens, t->chat_digest,  t->temperature };
+    return (struct table_made){ t->model,          t->model_digest, t->backend,     t->dtype,
+                                t->max_new_tokens, t->chat_digest,  t->temperature, t->measure };
 }
 
 int table_set_made(struct table *t, const struct table_made *made, struct err *err)
@@ -180,7 +180,8 @@ int table_set_made(struct table *t, const struct table_made *made, struct err *e
     t->temperature = made->temperature;
     if (table_set_text(&t->model, made->model, err) || table_set_text(&t->model_digest, made->model_digest, err) ||
         table_set_text(&t->backend, made->backend, err) || table_set_text(&t->dtype, made->dtype, err) ||
-        table_set_text(&t->chat_digest, made->chat_digest ? made->chat_digest : "", err))
+        table_set_text(&t->chat_digest, made->chat_digest ? made->chat_digest : "", err) ||
+        table_set_text(&t->measure, made->measure ? made->measure : "", err))
         return err->code;
     return 0;
 }
@@ -188,6 +189,11 @@ int table_set_made(struct table *t, const struct table_made *made, struct err *e
 static bool same_temperature(double a, double b)
 {
     return !(a > 0) || !(b > 0) || a == b;
+}
+
+static const char *measure_of(const struct table_made *made)
+{
+    return made->measure && *made->measure ? made->measure : "answers";
 }
 
 static bool same_chat(const char *a, const char *b)
@@ -219,6 +225,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
     else if (is->max_new_tokens != want->max_new_tokens)
         snprintf(text, n, "--max-new-tokens %lld, not %lld", (long long)is->max_new_tokens,
                  (long long)want->max_new_tokens);
+    else if (strcmp(measure_of(is), measure_of(want)) != 0)
+        snprintf(text, n, "--measure %.80s, not %.80s", measure_of(is), measure_of(want));
     else if (!same_chat(is->chat_digest, want->chat_digest))
         snprintf(text, n, "another chat template");
     else if (!same_temperature(is->temperature, want->temperature))

@@ -21,15 +21,18 @@
 #include "base/err.h"
 #include "base/map.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#define TABLE_LIKELIHOOD "likelihood"
 enum { TABLE_VERSION = 2 }; // version written; reads versions 1 and 2
 
 struct table {
     /* root attributes; "" when absent */
     char *model, *model_digest, *backend, *dtype, *chat_digest, *embedder_digest, *lineage; // lineage: JSON text
+    char *measure;          // of variants: "": their answers; TABLE_LIKELIHOOD: how likely they make the reference's
     int64_t max_new_tokens; // the answers' budget; -1: unknown
     double temperature;     // of the sampled answers; 0: none
     int n_contexts, n_configs, n_questions, n_tiers, n_points;
@@ -50,7 +53,8 @@ struct table {
     const char **sampled_text; // (Q): the reference's second answer
     int32_t *sampled_n_tokens; // (Q); -1: not run
     const char **answer_text;  // (Q, V)
-    int32_t *answer_n_tokens;  // (Q, V); -1: not run
+    int32_t *answer_n_tokens;  // (Q, V); -1: not run; 0 if only judged
+    float *log_likelihood;     // (Q, V): of the reference's answer under a variant, per token; NAN: not judged
     int64_t *cell_bytes;       // (C, V); -1: not run
     double *size_frac, *keep_frac, *compress_s, *decompress_s; // (C, V); NAN: not run
 
@@ -106,6 +110,14 @@ static inline size_t table_cell(const struct table *t, int context, int config)
 static inline size_t table_answer(const struct table *t, int question, int config)
 {
     return (size_t)question * (size_t)t->n_configs + (size_t)config;
+}
+
+/* Did a variant answer by itself? The reference always does. */
+static inline bool table_has_text(const struct table *t, size_t answer)
+{
+    bool judged = t->log_likelihood && !isnan(t->log_likelihood[answer]) && answer % (size_t)t->n_configs != 0;
+
+    return t->answer_n_tokens[answer] >= 0 && !judged;
 }
 
 /* The number of cells, and of answers. */
@@ -164,6 +176,7 @@ struct table_made {
     int64_t max_new_tokens;
     const char *chat_digest; // of the chat template around the prompts
     double temperature;      // of sampled answers; 0: none
+    const char *measure;     // of variants; NULL is ""
 };
 
 struct table_made table_made(const struct table *t);

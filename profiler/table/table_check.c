@@ -216,12 +216,19 @@ static int check_questions(const struct table *t, struct err *err)
     return 0;
 }
 
+static const double LOG_MAX = 1e-6; /* rounding of a probability of 1 */
+
 static const char *answer_fault(const struct table *t, size_t i)
 {
     if (t->answer_n_tokens[i] < -1)
         return "n_tokens is not a count";
     if (t->answer_n_tokens[i] <= 0 && *t->answer_text[i])
         return "a text without tokens";
+    if (t->log_likelihood && !isnan(t->log_likelihood[i]) &&
+        !(t->log_likelihood[i] <= (float)LOG_MAX && isfinite(t->log_likelihood[i])))
+        return "log_likelihood is not the logarithm of a probability";
+    if (t->log_likelihood && !isnan(t->log_likelihood[i]) && t->answer_n_tokens[i] < 0)
+        return "a log_likelihood without an answer";
     if (t->similarity && !isnan(t->similarity[i]) && !(fabsf(t->similarity[i]) <= COSINE_MAX))
         return "similarity is not a cosine";
     if (t->similarity && !isnan(t->similarity[i]) && t->answer_n_tokens[i] < 0)

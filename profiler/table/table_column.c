@@ -31,6 +31,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
     { "/sampled/n_tokens", COLUMN_I32, "Q", AT(sampled_n_tokens), SECTION_PROFILE, false, MAY_LACK, 2 },
     { "/answers/text", COLUMN_TEXT, "QV", AT(answer_text), SECTION_PROFILE, false, NEEDED, 1 },
     { "/answers/n_tokens", COLUMN_I32, "QV", AT(answer_n_tokens), SECTION_PROFILE, false, NEEDED, 1 },
+    { "/answers/log_likelihood", COLUMN_F32, "QV", AT(log_likelihood), SECTION_PROFILE, false, MAY_LACK, 2 },
     { "/cells/bytes", COLUMN_I64, "CV", AT(cell_bytes), SECTION_PROFILE, true, NEEDED, 1 },
     { "/cells/size_frac", COLUMN_F64, "CV", AT(size_frac), SECTION_PROFILE, true, NEEDED, 1 },
     { "/cells/keep_frac", COLUMN_F64, "CV", AT(keep_frac), SECTION_PROFILE, false, NEEDED, 1 },
@@ -73,7 +74,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
 const struct attribute table_attributes[TABLE_ATTRIBUTES] = {
     { "model", AT(model) },     { "model_digest", AT(model_digest) }, { "backend", AT(backend) },
     { "dtype", AT(dtype) },     { "chat_digest", AT(chat_digest) },   { "embedder_digest", AT(embedder_digest) },
-    { "lineage", AT(lineage) },
+    { "lineage", AT(lineage) }, { "measure", AT(measure) },
 };
 #undef AT
 

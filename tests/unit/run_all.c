@@ -86,7 +86,7 @@ static void open_world(void)
     snprintf(w.dir, sizeof(w.dir), "/tmp/evp-unit-XXXXXX");
     cr_assert_not_null(mkdtemp(w.dir));
     w.path = file_join(w.dir, "p.h5");
-    w.made = (struct table_made){ "tiny", "", "reference", "f32", 2, "", 0 };
+    w.made = (struct table_made){ "tiny", "", "reference", "f32", 2, "", 0, "" };
     cr_assert_eq(shards_open(&w.shards, w.path, SHARDS_WRITE, &err), 0, "%s", err.msg);
     cr_assert_eq(shards_read(&w.shards, &w.made, SHARDS_EXTEND, &err), 0, "%s", err.msg);
     struct grid_input in = { .contexts = &w.contexts,

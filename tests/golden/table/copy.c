@@ -13,6 +13,7 @@ static void fill_exact(struct table *t)
     for (int i = 0; i < 8; i++) {
         if (i % 4 == 3)
             continue;
+        t->log_likelihood[i] = i == 1 ? -0.5F : NAN;
         t->facts_kept[i] = i < 4 ? (float)i / 4 : NAN;
         t->token_f1[i] = (float)i / 16;
         t->predicted_facts[i] = i < 4 ? 0.75F : NAN;
