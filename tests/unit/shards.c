@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #define DIGEST "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
-static const struct table_made made = { "m", DIGEST, "cpu", "f32", 32, "", 0 };
+static const struct table_made made = { "m", DIGEST, "cpu", "f32", 32, "", 0, "" };
 
 /* One context with two questions, configs none and `config`, everything run. */
 static void make(struct table *t, const char *id, const char *config, int64_t bytes)

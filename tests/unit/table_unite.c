@@ -186,7 +186,7 @@ Test(table_unite, cpu_goes_with_every_kind_of_cpu)
 
 Test(table_unite, says_how_two_were_made_differently)
 {
-    const struct table_made want = { "m", "01", "cpu", "f32", 32, "aa", 0.7 };
+    const struct table_made want = { "m", "01", "cpu", "f32", 32, "aa", 0.7, NULL };
     char text[TABLE_DIFFERENCE];
 
 #define DIFFERS(member, value, how)                                                                                    \
@@ -202,6 +202,7 @@ Test(table_unite, says_how_two_were_made_differently)
     DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");
     DIFFERS(chat_digest, "bb", "another chat template");
     DIFFERS(temperature, 1, "--temperature 1, not 0.7");
+    DIFFERS(measure, TABLE_LIKELIHOOD, "--measure likelihood, not answers");
 #undef DIFFERS
     struct table_made silent = want;
     silent.chat_digest = "";
