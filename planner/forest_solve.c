@@ -1,7 +1,8 @@
-/* forest_solve.c - prices of a forest by cutting planes; a plan that fits, made better one context of each tree at a time.
+/* forest_solve.c - prices of a forest by cutting planes; a plan that fits, made better some contexts at a time.
  *
  * With one context of each tree free and all others fixed, the trees are independent, and what a tree is worth with each
- * placement of its free context is known: a problem for plan_solve(). A tree of one context is always free.
+ * placement of its free context is known: a problem for plan_solve(). So are contexts that none begins with: all but
+ * those whose chunks serve others may be free together.
  */
 #include "planner/forest_internal.h"
 
@@ -13,7 +14,14 @@
 #include <string.h>
 
 enum { MAX_CUTS = 120, MAX_BOXES = 20, MAX_STEPS = 60 };
-enum { ROUNDS_WORK = 20000000, MIN_ROUNDS = 8, MAX_ROUNDS = 400, LATER_ROUNDS = 20, MAX_STARTS = 400 };
+enum {
+    ROUNDS_WORK = 20000000,
+    MIN_ROUNDS = 8,
+    MAX_ROUNDS = 400,
+    LATER_ROUNDS = 20,
+    LEAVES_EVERY = 4,
+    MAX_STARTS = 400
+};
 static const double near = 1e-9; // relative distance of the bound from the lowest one
 
 struct search {
@@ -168,8 +176,7 @@ static int first_plan(struct search *s, struct plan_placement *placement, struct
 
 /* ---- better plans ---------------------------------------------------------------- */
 
-/* The plan at hand, and the round: tree k has the contexts of nodes node[first[k]] to before node[first[k + 1]]; number
- * turn % n of these is free. */
+/* The plan at hand, and the round. Tree k has the contexts of nodes node[first[k]] to before node[first[k + 1]]. */
 struct rounds {
     const struct search *s;
     const struct plan_problem *problem;
@@ -178,16 +185,22 @@ struct rounds {
     struct forest_use *use;           // (N)
     int n, turn, most;                // most: contexts of a tree
     int *root, *first, *node;
-    double *value; // (n, T + 2) worth of a tree with its free context recomputed; and stored, without its
-                   // own utility and what uses below gain: compressed, uncompressed on tier 0, 1, ...
-    double *below; // (n) those uses
+    bool leaves;       // free are leaves; else one context of each tree
+    int n_free, *free; // (n_free) their nodes
+    bool *is_free;     // (N)
+    double *value;     // (n_free, T + 2) worth of a tree with its free context recomputed; and stored, without its
+                       // own utility and what uses below gain: compressed, uncompressed on tier 0, 1, ...
+    double *below;     // (n_free) those uses
     int64_t capacity[PLAN_TIERS]; // left by what is fixed
     struct plan_candidates all;   // scratch
 };
 
-static int free_node(const struct rounds *r, int k)
+/* Does a free node's tree or leaf have nothing that depends on it? */
+static bool is_alone(const struct rounds *r, int node)
 {
-    return r->node[r->first[k] + r->turn % (r->first[k + 1] - r->first[k])];
+    const struct forest *f = r->s->f;
+
+    return r->leaves || (f->parent[node] < 0 && f->end[node] == node + 1);
 }
 
 /* Looks up what a node's placement is worth. */
@@ -232,22 +245,32 @@ static double worth(const struct rounds *r)
     return sum.value;
 }
 
-static void value_tree(struct rounds *r, int k)
+/* The value of a leaf that is recomputed: what serves its parent serves it. */
+static double value_of_leaf(const struct rounds *r, int v)
 {
     const struct forest *f = r->s->f;
-    int v = free_node(r, k), c = f->context[v], n_tiers = r->problem->n_tiers;
-    double *value = r->value + (size_t)k * (size_t)(n_tiers + 2), utility = r->utility[v], gain = r->gain[v];
-    struct plan_placement was = r->placement[c];
-    bool alone = f->end[r->root[k]] == r->root[k] + 1;
 
+    return r->s->trees.recompute[v] + (f->parent[v] < 0 ? 0 : f->frequency[v] * r->use[f->parent[v]].gain);
+}
+
+static void value_free(struct rounds *r, int k)
+{
+    const struct forest *f = r->s->f;
+    int v = r->free[k], c = f->context[v], n_tiers = r->problem->n_tiers, root = v;
+    double *value = r->value + (size_t)k * (size_t)(n_tiers + 2), utility = r->utility[v], gain = r->gain[v], ignored;
+    struct plan_placement was = r->placement[c];
+
+    if (is_alone(r, v)) {
+        value[0] = value_of_leaf(r, v);
+        return;
+    }
+    while (f->parent[root] >= 0)
+        root = f->parent[root];
     r->utility[v] = r->gain[v] = 0;
-    r->below[k] = 0;
     for (int o = 0; o < n_tiers + 2; o++) {
         r->placement[c] = (struct plan_placement){ o > 1 ? 0 : 1, o == 0 ? PLAN_RECOMPUTE : o > 1 ? o - 2 : 0 };
-        if (alone)
-            value[o] = o == 0 ? r->s->trees.recompute[v] : 0;
-        else if (o < 2 || f->part)
-            value[o] = worth_of_tree(r, r->root[k], o == 1 ? c : FOREST_NONE, o == 1 ? &r->below[k] : &(double){ 0 });
+        if (o < 2 || f->part)
+            value[o] = worth_of_tree(r, root, o == 1 ? c : FOREST_NONE, o == 1 ? &r->below[k] : &ignored);
         else
             value[o] = value[1];
     }
@@ -256,16 +279,16 @@ static void value_tree(struct rounds *r, int k)
     r->gain[v] = gain;
 }
 
-/* The candidates of tree k: those of its free context. */
+/* The candidates of the k-th free context. */
 static double candidates(const void *arg, int k, int64_t *bytes, double *utility)
 {
     const struct rounds *r = arg;
     const struct forest *f = r->s->f;
-    int v = free_node(r, k), n_tiers = r->problem->n_tiers, n_configs = r->problem->n_configs;
+    int v = r->free[k], n_tiers = r->problem->n_tiers, n_configs = r->problem->n_configs;
     const double *value = r->value + (size_t)k * (size_t)(n_tiers + 2);
 
     r->problem->candidates(r->problem->arg, f->context[v], bytes, utility);
-    if (f->end[r->root[k]] == r->root[k] + 1)
+    if (is_alone(r, v))
         return value[0];
     for (int c = 0; c < n_configs; c++)
         for (int d = 0; d < n_tiers; d++) {
@@ -283,16 +306,58 @@ static void take_capacities(struct rounds *r)
     const struct plan_problem *p = r->problem;
     double used[PLAN_TIERS] = { 0 };
 
-    for (int k = 0; k < r->n; k++)
-        for (int i = r->first[k]; i < r->first[k + 1]; i++) {
-            struct plan_placement at = r->placement[r->s->f->context[r->node[i]]];
-            if (at.tier == PLAN_RECOMPUTE || r->node[i] == free_node(r, k))
-                continue;
-            plan_candidates_get(&r->all, p, r->s->f->context[r->node[i]]);
-            used[p->pool ? p->pool[at.tier] : at.tier] += (double)r->all.bytes[at.config];
-        }
+    for (int i = 0; i < r->first[r->n]; i++) {
+        struct plan_placement at = r->placement[r->s->f->context[r->node[i]]];
+        if (at.tier == PLAN_RECOMPUTE || r->is_free[r->node[i]])
+            continue;
+        plan_candidates_get(&r->all, p, r->s->f->context[r->node[i]]);
+        used[p->pool ? p->pool[at.tier] : at.tier] += (double)r->all.bytes[at.config];
+    }
     for (int t = 0; t < p->n_tiers; t++)
         r->capacity[t] = p->capacity[t] - (p->capacity[t] < INT64_MAX ? (int64_t)used[p->pool ? p->pool[t] : t] : 0);
+}
+
+/* Finds the uncompressed cache whose chunks serve each node that is no leaf: of the fastest tier. provider: (N) node */
+static void fix_providers(struct rounds *r, int *provider)
+{
+    const struct forest *f = r->s->f;
+
+    for (int v = f->n - 1; v >= 0; v--) {
+        int c = f->context[v], up = f->parent[v];
+        bool own = c >= 0 && r->placement[c].tier != PLAN_RECOMPUTE && r->placement[c].config == 0;
+        int of = f->end[v] > v + 1 ? provider[v] : FOREST_NONE;
+        if (own && (of < 0 || r->placement[c].tier <= r->placement[f->context[of]].tier))
+            of = v;
+        if (f->end[v] > v + 1 && of >= 0)
+            r->is_free[of] = false;
+        if (up >= 0 && of >= 0 &&
+            (provider[up] < 0 || r->placement[f->context[of]].tier <= r->placement[f->context[provider[up]]].tier))
+            provider[up] = of;
+    }
+}
+
+/* Frees one context of each tree, another one in each turn; or all leaves that serve no other node. */
+static int choose_free(struct rounds *r, struct err *err)
+{
+    const struct forest *f = r->s->f;
+    int *provider = malloc(((size_t)f->n + 1) * sizeof(*provider));
+
+    if (!provider)
+        return err_nomem(err);
+    for (int v = 0; v < f->n; v++) {
+        r->is_free[v] = r->leaves && f->context[v] >= 0 && f->end[v] == v + 1;
+        provider[v] = FOREST_NONE;
+    }
+    for (int k = 0; k < r->n && !r->leaves; k++)
+        r->is_free[r->node[r->first[k] + r->turn % (r->first[k + 1] - r->first[k])]] = true;
+    if (r->leaves && f->part)
+        fix_providers(r, provider);
+    free(provider);
+    r->n_free = 0;
+    for (int v = 0; v < f->n; v++)
+        if (r->is_free[v])
+            r->free[r->n_free++] = v;
+    return 0;
 }
 
 /* One round. Takes the new placements if the objective rises. */
@@ -302,22 +367,27 @@ static int play(struct rounds *r, double *objective, const struct plan_effort *e
     struct plan_problem free_ones = *r->problem;
     struct plan found;
 
-    for (int k = 0; k < r->n; k++)
-        value_tree(r, k);
+    if (choose_free(r, err))
+        return err->code;
+    memset(r->below, 0, (size_t)r->n_free * sizeof(*r->below));
+    for (int root = 0; root < f->n && r->leaves; root = f->end[root])
+        trees_serve(f, r->placement, r->gain, root, r->use);
+    for (int k = 0; k < r->n_free; k++)
+        value_free(r, k);
     take_capacities(r);
-    free_ones.n_contexts = r->n;
+    free_ones.n_contexts = r->n_free;
     free_ones.capacity = r->capacity;
     free_ones.candidates = candidates;
     free_ones.arg = r;
     if (plan_solve(&found, &free_ones, PLAN_OPTIMAL, effort, err))
         return err->code;
     for (int side = 0; side < 2; side++) { /* exchanges, and back if that is not better */
-        for (int k = 0; k < r->n; k++) {
-            struct plan_placement *at = &r->placement[f->context[free_node(r, k)]], was = *at;
+        for (int k = 0; k < r->n_free; k++) {
+            struct plan_placement *at = &r->placement[f->context[r->free[k]]], was = *at;
             *at = found.placement[k];
             found.placement[k] = was;
             if (at->tier != was.tier || at->config != was.config)
-                look_up(r, free_node(r, k));
+                look_up(r, r->free[k]);
         }
         double is = side ? *objective : worth(r);
         if (side || is > *objective) {
@@ -329,7 +399,7 @@ static int play(struct rounds *r, double *objective, const struct plan_effort *e
     return 0;
 }
 
-/* The contexts of a tree in random order, so that each round frees others. */
+/* The contexts of a tree in random order. */
 static void shuffle(struct rounds *r)
 {
     struct rng rng = rng_named(1, "forest");
@@ -358,7 +428,9 @@ static int list_trees(struct rounds *r, struct err *err)
     r->root = calloc(n, sizeof(*r->root));
     r->first = calloc(n, sizeof(*r->first));
     r->node = calloc(n, sizeof(*r->node));
-    if (!r->utility || !r->gain || !r->use || !r->root || !r->first || !r->node)
+    r->free = calloc(n, sizeof(*r->free));
+    r->is_free = calloc(n, sizeof(*r->is_free));
+    if (!r->utility || !r->gain || !r->use || !r->root || !r->first || !r->node || !r->free || !r->is_free)
         return err_nomem(err);
     for (int root = 0; root < f->n; root = f->end[root]) {
         r->root[r->n++] = root;
@@ -367,8 +439,8 @@ static int list_trees(struct rounds *r, struct err *err)
                 r->node[nodes++] = v;
         r->first[r->n] = nodes;
     }
-    r->value = calloc((size_t)r->n * (size_t)(r->problem->n_tiers + 2) + 1, sizeof(*r->value));
-    r->below = calloc((size_t)r->n + 1, sizeof(*r->below));
+    r->value = calloc(n * (size_t)(r->problem->n_tiers + 2), sizeof(*r->value));
+    r->below = calloc(n, sizeof(*r->below));
     shuffle(r);
     return r->value && r->below ? plan_candidates_init(&r->all, r->problem, err) : err_nomem(err);
 }
@@ -385,10 +457,13 @@ static int run_rounds(struct rounds *r, int first, int rounds, double *objective
     for (int i = 0; i < r->first[r->n]; i++)
         look_up(r, r->node[i]);
     *objective = worth(r);
-    for (r->turn = first; r->turn < first + rounds && idle <= r->most && !code; r->turn++) {
+    r->turn = first;
+    for (int k = 0; k < rounds && idle <= r->most && !code; k++) {
         double was = *objective;
+        r->leaves = k % LEAVES_EVERY == LEAVES_EVERY - 1;
         code = play(r, objective, &brief, err);
-        idle = *objective > was + near * fabs(was) ? 0 : idle + 1;
+        idle = *objective > was + near * fabs(was) ? 0 : idle + !r->leaves;
+        r->turn += !r->leaves;
     }
     return code;
 }
@@ -481,6 +556,8 @@ static int search(struct search *s, struct plan *plan, const struct plan_effort 
     free(r.root);
     free(r.first);
     free(r.node);
+    free(r.free);
+    free(r.is_free);
     free(r.value);
     free(r.below);
     plan_candidates_release(&r.all);
