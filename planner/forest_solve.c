@@ -119,7 +119,7 @@ static int find_prices(struct search *s, const double *flat, struct err *err)
     highest_prices(&s->trees, limit);
     for (int d = 0; d < s->n_knapsacks; d++) {
         s->price[d] = fmin(flat[d], limit[d]);
-        high[d] = fmin(fmax(4 * flat[d], 1e-3 * limit[d]), limit[d]) + 1e-300;
+        high[d] = fmin(flat[d] > 0 ? 4 * flat[d] : 1e-3 * limit[d], limit[d]) + 1e-300;
     }
     s->bound = HUGE_VAL;
     for (int k = 0; k < MAX_BOXES && wider; k++) {
