@@ -150,15 +150,16 @@ static bool fits(const struct search *s)
 static int first_plan(struct search *s, struct plan_placement *placement, struct err *err)
 {
     size_t bytes = (size_t)s->problem->n_contexts * sizeof(*placement);
-    double low = 1, high = 1, price[PLAN_TIERS], bound, step = 1e-4;
+    double low = 1, high = 1, base[PLAN_TIERS], price[PLAN_TIERS], bound, step = 1e-4;
     bool found = false;
 
+    memcpy(base, s->price, sizeof(base)); /* evaluate() may change them */
     for (int i = 0; i < s->problem->n_contexts; i++)
         placement[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
     for (int k = 0; k < MAX_STEPS && (!found || high - low > 1e-7 * high); k++) {
         double times = found ? (low + high) / 2 : high;
         for (int d = 0; d < s->n_knapsacks; d++)
-            price[d] = times * s->price[d];
+            price[d] = times * base[d];
         if (evaluate(s, price, &bound, err))
             return err->code;
         if (fits(s)) {
@@ -485,7 +486,7 @@ static int start_from(struct search *s, struct rounds *r, const struct plan_plac
  * in r->placement at the end. */
 static int try_starts(struct search *s, struct rounds *r, struct plan_placement *best, struct err *err)
 {
-    int work = ROUNDS_WORK / ((s->f->n + 1) * (s->problem->n_tiers + 2)), code = 0;
+    int work = (int)(ROUNDS_WORK / ((int64_t)(s->f->n + 1) * (s->problem->n_tiers + 2))), code = 0;
     int rounds = work < MIN_ROUNDS ? MIN_ROUNDS : work, starts = 1 + work / (2 * LATER_ROUNDS);
     size_t bytes = (size_t)s->problem->n_contexts * sizeof(*best);
     double highest = -HUGE_VAL, objective;
