@@ -20,7 +20,8 @@ enum {
     MAX_ROUNDS = 400,
     LATER_ROUNDS = 20,
     LEAVES_EVERY = 4,
-    MAX_STARTS = 400
+    MAX_STARTS = 400,
+    STARTS_PER_CONTEXT = 10
 };
 static const double near = 1e-9; // relative distance of the bound from the lowest one
 
@@ -494,6 +495,8 @@ static int try_starts(struct search *s, struct rounds *r, struct plan_placement 
 
     rounds = rounds > MAX_ROUNDS ? MAX_ROUNDS : rounds;
     starts = starts > MAX_STARTS ? MAX_STARTS : starts;
+    starts =
+        starts > STARTS_PER_CONTEXT * s->problem->n_contexts ? STARTS_PER_CONTEXT * s->problem->n_contexts : starts;
     for (int k = 0; k < starts && !code; k++) {
         int first = k ? (int)rng_below(&rng, MAX_ROUNDS) : 0;
         code = start_from(s, r, k ? best : NULL, &rng, err);
