@@ -114,7 +114,7 @@ static bool are_related(const struct drafts *d, bool chunks)
     return related;
 }
 
-/* Puts the nodes in depth-first order. `at` of the drafts becomes the node's number there. */
+/* Puts the nodes in depth-first order. A draft's n_chunks becomes its number there. */
 static int order_nodes(struct placement_prefixes *p, struct drafts *d, struct err *err)
 {
     size_t n = (size_t)d->n + 1;
@@ -210,20 +210,15 @@ static int time_beginnings(struct placement_prefixes *p, const struct table *t, 
 static void raise_floors(struct placement_input *in)
 {
     const struct placement_prefixes *p = &in->prefixes;
-    double *quality = p->saved_s; /* not used yet */
 
     for (int v = 0; v < p->n; v++)
-        quality[v] = 0;
-    for (int pass = 0; pass < 2; pass++)
-        for (int v = p->n - 1; v >= 0; v--) {
-            struct rule *rule = p->row[v] >= 0 ? &in->rule[p->row[v]] : NULL;
-            double *floor = rule ? pass ? &rule->min_facts : &rule->min_quality : NULL;
-            quality[v] = floor ? fmax(quality[v], *floor) : quality[v];
-            if (floor)
-                *floor = quality[v];
-            if (p->parent[v] >= 0)
-                quality[p->parent[v]] = fmax(quality[p->parent[v]], quality[v]);
-            quality[v] = 0;
+        for (int up = p->row[v] < 0 ? -1 : p->parent[v]; up >= 0; up = p->parent[up]) {
+            const struct rule *own = &in->rule[p->row[v]];
+            struct rule *above = p->row[up] < 0 ? NULL : &in->rule[p->row[up]];
+            if (!above)
+                continue;
+            above->min_quality = fmax(above->min_quality, own->min_quality);
+            above->min_facts = fmax(above->min_facts, own->min_facts);
         }
 }
 

@@ -57,7 +57,7 @@ int forest_serve(const struct forest *f, const struct plan_placement *placement,
                  struct err *err) MUST_CHECK;
 
 /* plan_solve() of the optimal solver, for contexts that form a forest. The bound holds for every plan; the plan is found
- * by choosing again and again one context of each tree while the others stay. */
+ * by choosing again and again for some contexts, one of each tree or all leaves, while the others stay. */
 int forest_solve(struct plan *plan, const struct plan_problem *problem, const struct forest *f,
                  const struct plan_effort *effort, struct err *err) MUST_CHECK;
 

@@ -190,6 +190,7 @@ struct rounds {
     bool leaves;       // free are leaves; else one context of each tree
     int n_free, *free; // (n_free) their nodes
     bool *is_free;     // (N)
+    int *provider;     // (N) of each node: the node of the uncompressed cache whose chunks serve it, the fastest tier's
     double *value;     // (n_free, T + 2) worth of a tree with its free context recomputed; and stored, without its
                        // own utility and what uses below gain: compressed, uncompressed on tier 0, 1, ...
     double *below;     // (n_free) those uses
@@ -319,11 +320,14 @@ static void take_capacities(struct rounds *r)
         r->capacity[t] = p->capacity[t] - (p->capacity[t] < INT64_MAX ? (int64_t)used[p->pool ? p->pool[t] : t] : 0);
 }
 
-/* Finds the uncompressed cache whose chunks serve each node that is no leaf: of the fastest tier. provider: (N) node */
-static void fix_providers(struct rounds *r, int *provider)
+/* Takes the uncompressed caches whose chunks serve a node that is no leaf from those that are free. */
+static void fix_providers(struct rounds *r)
 {
     const struct forest *f = r->s->f;
+    int *provider = r->provider;
 
+    for (int v = 0; v < f->n; v++)
+        provider[v] = FOREST_NONE;
     for (int v = f->n - 1; v >= 0; v--) {
         int c = f->context[v], up = f->parent[v];
         bool own = c >= 0 && r->placement[c].tier != PLAN_RECOMPUTE && r->placement[c].config == 0;
@@ -339,27 +343,20 @@ static void fix_providers(struct rounds *r, int *provider)
 }
 
 /* Frees one context of each tree, another one in each turn; or all leaves that serve no other node. */
-static int choose_free(struct rounds *r, struct err *err)
+static void choose_free(struct rounds *r)
 {
     const struct forest *f = r->s->f;
-    int *provider = malloc(((size_t)f->n + 1) * sizeof(*provider));
 
-    if (!provider)
-        return err_nomem(err);
-    for (int v = 0; v < f->n; v++) {
+    for (int v = 0; v < f->n; v++)
         r->is_free[v] = r->leaves && f->context[v] >= 0 && f->end[v] == v + 1;
-        provider[v] = FOREST_NONE;
-    }
     for (int k = 0; k < r->n && !r->leaves; k++)
         r->is_free[r->node[r->first[k] + r->turn % (r->first[k + 1] - r->first[k])]] = true;
     if (r->leaves && f->part)
-        fix_providers(r, provider);
-    free(provider);
+        fix_providers(r);
     r->n_free = 0;
     for (int v = 0; v < f->n; v++)
         if (r->is_free[v])
             r->free[r->n_free++] = v;
-    return 0;
 }
 
 /* One round. Takes the new placements if the objective rises. */
@@ -369,8 +366,7 @@ static int play(struct rounds *r, double *objective, const struct plan_effort *e
     struct plan_problem free_ones = *r->problem;
     struct plan found;
 
-    if (choose_free(r, err))
-        return err->code;
+    choose_free(r);
     memset(r->below, 0, (size_t)r->n_free * sizeof(*r->below));
     for (int root = 0; root < f->n && r->leaves; root = f->end[root])
         trees_serve(f, r->placement, r->gain, root, r->use);
@@ -432,7 +428,9 @@ static int list_trees(struct rounds *r, struct err *err)
     r->node = calloc(n, sizeof(*r->node));
     r->free = calloc(n, sizeof(*r->free));
     r->is_free = calloc(n, sizeof(*r->is_free));
-    if (!r->utility || !r->gain || !r->use || !r->root || !r->first || !r->node || !r->free || !r->is_free)
+    r->provider = calloc(n, sizeof(*r->provider));
+    if (!r->utility || !r->gain || !r->use || !r->root || !r->first || !r->node || !r->free || !r->is_free ||
+        !r->provider)
         return err_nomem(err);
     for (int root = 0; root < f->n; root = f->end[root]) {
         r->root[r->n++] = root;
@@ -562,6 +560,7 @@ static int search(struct search *s, struct plan *plan, const struct plan_effort 
     free(r.node);
     free(r.free);
     free(r.is_free);
+    free(r.provider);
     free(r.value);
     free(r.below);
     plan_candidates_release(&r.all);
