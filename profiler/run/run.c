@@ -272,10 +272,18 @@ static double answer_flop(const struct context_run *c, int first, int end, int n
     return engine_cost(c->run->engine, &batch).decode_flop / (tokens * (end - first));
 }
 
+/* Derives the reference. */
+static int derive_none(struct context_run *c, struct variant *full, struct err *err)
+{
+    struct config none;
+
+    return config_parse(&none, "none", err) ? err->code
+                                            : compressor_variant(c->compressor, &none, VARIANT_ROWS, full, err);
+}
+
 /* Finds the reference's answers to a group's questions, and keeps them if it is in the group. */
 static int find_given(struct context_run *c, int first, int n_questions, struct err *err)
 {
-    struct config none;
     struct variant full;
     const struct variant *pointer = &full;
     struct decode job = { .variant = &pointer,
@@ -285,7 +293,7 @@ static int find_given(struct context_run *c, int first, int n_questions, struct 
                           .n_shared = c->work->n_shared,
                           .max_new_tokens = c->run->grid->max_new_tokens };
 
-    if (config_parse(&none, "none", err) || compressor_variant(c->compressor, &none, VARIANT_ROWS, &full, err))
+    if (derive_none(c, &full, err))
         return err->code;
     int code = session_decode(c->run->session, &job, c->given, err);
     for (int q = 0; q < n_questions && !code && c->groups.member[first] == 0; q++)
@@ -380,14 +388,13 @@ static int by_length(const void *a, const void *b)
  * compared with the rest, so it is always measured several times. */
 static int time_question(struct context_run *c, struct err *err)
 {
-    struct config none;
     struct variant full;
     int n = c->work->n_questions;
 
     for (int q = 0; q < n; q++)
         c->question[q] = (struct question_ids){ c->work->question_ids[q].at, c->work->question_ids[q].n };
     qsort(c->question, (size_t)n, sizeof(*c->question), by_length);
-    if (config_parse(&none, "none", err) || compressor_variant(c->compressor, &none, VARIANT_ROWS, &full, err))
+    if (derive_none(c, &full, err))
         return err->code;
     struct timed timed = { 0 };
     int code = 0;
