@@ -304,20 +304,13 @@ double placement_beginning_gain(const struct placement_input *in, int node, stru
 
 /* ---- the planner's forest --------------------------------------------------------------- */
 
-struct beginnings {
-    const struct placement_input *in;
-    int *node; // (C) of the planner's context
-};
-
-static double gain_of(const void *arg, int context, struct plan_placement at)
+static double gain_of(const void *arg, int node, struct plan_placement at)
 {
-    const struct beginnings *b = arg;
-
-    return placement_beginning_gain(b->in, b->node[context], at);
+    return placement_beginning_gain(arg, node, at);
 }
 
 /* The forest of the input: borrows its arrays, and has its own of the rest. */
-static int open_forest(struct forest *f, struct beginnings *b, const struct placement_input *in, struct err *err)
+static int open_forest(struct forest *f, const struct placement_input *in, struct err *err)
 {
     const struct placement_prefixes *p = &in->prefixes;
     size_t n = (size_t)p->n, n_tiers = (size_t)in->tiers.n;
@@ -325,13 +318,12 @@ static int open_forest(struct forest *f, struct beginnings *b, const struct plac
     int *context = calloc((size_t)in->table.n_contexts + 1, sizeof(*context));
 
     *f = (struct forest){
-        .n_tiers = in->tiers.n, .n = p->n, .parent = p->parent, .end = p->end, .gain = gain_of, .arg = b
+        .n_tiers = in->tiers.n, .n = p->n, .parent = p->parent, .end = p->end, .gain = gain_of, .arg = in
     };
-    *b = (struct beginnings){ in, calloc((size_t)in->table.n_contexts + 1, sizeof(*b->node)) };
     f->context = calloc(n + 1, sizeof(*f->context));
     f->frequency = calloc(n + 1, sizeof(*f->frequency));
     f->part = chunks ? calloc(n * n_tiers + 1, sizeof(*f->part)) : NULL;
-    if (!context || !b->node || !f->context || !f->frequency || (chunks && !f->part)) {
+    if (!context || !f->context || !f->frequency || (chunks && !f->part)) {
         free(context);
         return err_nomem(err);
     }
@@ -340,8 +332,6 @@ static int open_forest(struct forest *f, struct beginnings *b, const struct plac
     for (int v = 0; v < p->n; v++) {
         f->context[v] = p->row[v] < 0 ? FOREST_NONE : context[p->row[v]];
         f->frequency[v] = p->row[v] < 0 ? 0 : in->frequency[p->row[v]];
-        if (p->row[v] >= 0)
-            b->node[f->context[v]] = v;
         for (int t = 0; chunks && t < in->tiers.n; t++)
             f->part[(size_t)v * n_tiers + (size_t)t] = placement_chunks_saved(in, v, t);
     }
@@ -349,65 +339,62 @@ static int open_forest(struct forest *f, struct beginnings *b, const struct plac
     return 0;
 }
 
-static void close_forest(struct forest *f, struct beginnings *b)
+static void close_forest(struct forest *f)
 {
     free(f->context);
     free(f->frequency);
     free(f->part);
-    free(b->node);
 }
 
 int placement_solve_problem(struct plan *plan, const struct placement_input *in, enum plan_solver solver,
                             const struct plan_effort *effort, struct err *err)
 {
     struct plan_problem problem = placement_problem(in);
-    struct beginnings b;
     struct forest f;
 
     if (in->prefixes.n == 0)
         return plan_solve(plan, &problem, solver, effort, err);
-    int code = open_forest(&f, &b, in, err);
+    int code = open_forest(&f, in, err);
     if (!code)
         code = forest_solve(plan, &problem, &f, effort, err);
-    close_forest(&f, &b);
+    close_forest(&f);
     return code;
 }
 
 /* ---- what serves each context under a plan ------------------------------------------------ */
 
-static void take_use(const struct placement_input *in, const struct forest *f, const struct beginnings *b, int v,
-                     const struct forest_use *from, const struct plan_placement *placement, struct placement_use *to)
+static void take_use(const struct placement_input *in, const struct forest *f, int v, const struct forest_use *from,
+                     const struct plan_placement *placement, struct placement_use *to)
 {
     *to = (struct placement_use){ .row = -1 };
     if (f->context[v] < 0 || placement[f->context[v]].tier != PLAN_RECOMPUTE || from->tier == PLAN_RECOMPUTE)
         return;
     to->gain = from->gain;
     to->saved_s = from->gain; /* chunks of an uncompressed cache lose no quality */
-    if (from->context < 0)
+    if (from->node < 0)
         return;
-    to->at = placement[from->context];
-    to->row = in->row[from->context];
-    to->saved_s = placement_beginning_saved(in, b->node[from->context], to->at);
+    to->at = placement[f->context[from->node]];
+    to->row = in->prefixes.row[from->node];
+    to->saved_s = placement_beginning_saved(in, from->node, to->at);
 }
 
 int placement_uses(struct placement_use **use, const struct placement_input *in, const struct plan_placement *placement,
                    struct err *err)
 {
-    struct beginnings b;
     struct forest f;
 
     *use = NULL;
     if (in->prefixes.n == 0)
         return 0;
     struct forest_use *from = calloc((size_t)in->prefixes.n + 1, sizeof(*from));
-    int code = open_forest(&f, &b, in, err);
+    int code = open_forest(&f, in, err);
     *use = calloc((size_t)in->table.n_contexts + 1, sizeof(**use));
     if (!code)
         code = from && *use ? forest_serve(&f, placement, from, err) : err_nomem(err);
     for (int v = 0; v < f.n && !code; v++)
         if (f.context[v] >= 0)
-            take_use(in, &f, &b, v, &from[v], placement, &(*use)[f.context[v]]);
-    close_forest(&f, &b);
+            take_use(in, &f, v, &from[v], placement, &(*use)[f.context[v]]);
+    close_forest(&f);
     free(from);
     if (code) {
         free(*use);

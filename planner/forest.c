@@ -37,7 +37,7 @@ void trees_serve(const struct forest *f, const struct plan_placement *placement,
         int c = f->context[v];
         double part = part_of(f, v, use[v].tier);
         if (c >= 0 && placement[c].tier != PLAN_RECOMPUTE)
-            use[v] = (struct forest_use){ c, placement[c].tier, gain[v] };
+            use[v] = (struct forest_use){ v, placement[c].tier, gain[v] };
         else if (!isnan(part))
             use[v] = (struct forest_use){ FOREST_NONE, use[v].tier, part };
         else
@@ -55,7 +55,7 @@ int forest_serve(const struct forest *f, const struct plan_placement *placement,
     for (int v = 0; v < f->n; v++) {
         int c = f->context[v];
         if (c >= 0 && placement[c].tier != PLAN_RECOMPUTE && f->end[v] > v + 1)
-            gain[v] = f->gain(f->arg, c, placement[c]);
+            gain[v] = f->gain(f->arg, v, placement[c]);
     }
     for (int root = 0; root < f->n; root = f->end[root])
         trees_serve(f, placement, gain, root, use);
@@ -115,7 +115,7 @@ static size_t list_options(struct trees *t, int v, struct plan_candidates *all, 
             if (!plan_candidate_ok(all, p, c, d))
                 continue;
             int knapsack = all->bytes[c] > 0 ? knapsack_of_tier(&t->knapsack, d) : -1;
-            double gain = alone ? 0 : f->gain(f->arg, f->context[v], (struct plan_placement){ c, d });
+            double gain = alone ? 0 : f->gain(f->arg, v, (struct plan_placement){ c, d });
             to[n++] = (struct forest_option){
                 (double)all->bytes[c], all->utility[plan_cell(p, c, d)], gain, (uint16_t)c, (int8_t)d, (int8_t)knapsack
             };

@@ -40,14 +40,14 @@ struct forest {
     double *frequency; // (N) uses; 0 where there is no context
     double *part; // (N, T) gain of a use that is served by chunks of an uncompressed cache (config 0) on a tier; NAN:
                   // it has no whole chunks, nor have the other nodes of its tree. NULL: tiers do not find chunks
-    /* What a use of a node below gains from a stored variant of a context. May be called from several threads. */
-    double (*gain)(const void *arg, int context, struct plan_placement at);
+    /* What a use of a node below gains from a stored variant of a node's context. May be called from several threads. */
+    double (*gain)(const void *arg, int node, struct plan_placement at);
     const void *arg;
 };
 
 /* What serves a node that is not stored itself. */
 struct forest_use {
-    int context; // the stored context that its tokens begin with; FOREST_NONE: none, or chunks
+    int node;    // the stored context that its tokens begin with; FOREST_NONE: none, or chunks
     int tier;    // PLAN_RECOMPUTE: nothing serves it; of that context, or of the chunks
     double gain; // of each use
 };

@@ -218,11 +218,11 @@ static void look_up(struct rounds *r, int v)
     plan_candidates_get(&r->all, r->problem, f->context[v]);
     r->utility[v] = plan_candidate_utility(&r->all, r->problem, at);
     if (f->end[v] > v + 1)
-        r->gain[v] = f->gain(f->arg, f->context[v], at);
+        r->gain[v] = f->gain(f->arg, v, at);
 }
 
-/* The worth of the tree of a root. *below: uses that context c serves below itself. */
-static double worth_of_tree(const struct rounds *r, int root, int c, double *below)
+/* The worth of the tree of a root. *below: uses that a node serves below itself. */
+static double worth_of_tree(const struct rounds *r, int root, int node, double *below)
 {
     const struct forest *f = r->s->f;
     struct sum sum = { 0, 0 };
@@ -232,7 +232,7 @@ static double worth_of_tree(const struct rounds *r, int root, int c, double *bel
     for (int v = root; v < f->end[root]; v++) {
         bool stored = f->context[v] >= 0 && r->placement[f->context[v]].tier != PLAN_RECOMPUTE;
         sum_add(&sum, stored ? r->utility[v] : r->s->trees.recompute[v] + f->frequency[v] * r->use[v].gain);
-        *below += !stored && r->use[v].context == c && c >= 0 ? f->frequency[v] : 0;
+        *below += !stored && r->use[v].node == node && node >= 0 ? f->frequency[v] : 0;
     }
     return sum.value;
 }
@@ -273,7 +273,7 @@ static void value_free(struct rounds *r, int k)
     for (int o = 0; o < n_tiers + 2; o++) {
         r->placement[c] = (struct plan_placement){ o > 1 ? 0 : 1, o == 0 ? PLAN_RECOMPUTE : o > 1 ? o - 2 : 0 };
         if (o < 2 || f->part)
-            value[o] = worth_of_tree(r, root, o == 1 ? c : FOREST_NONE, o == 1 ? &r->below[k] : &ignored);
+            value[o] = worth_of_tree(r, root, o == 1 ? v : FOREST_NONE, o == 1 ? &r->below[k] : &ignored);
         else
             value[o] = value[1];
     }
@@ -297,7 +297,7 @@ static double candidates(const void *arg, int k, int64_t *bytes, double *utility
         for (int d = 0; d < n_tiers; d++) {
             int cell = plan_cell(r->problem, c, d);
             if (r->below[k] > 0 && !isnan(utility[cell]))
-                utility[cell] += r->below[k] * f->gain(f->arg, f->context[v], (struct plan_placement){ c, d });
+                utility[cell] += r->below[k] * f->gain(f->arg, v, (struct plan_placement){ c, d });
             utility[cell] += value[c == 0 ? d + 2 : 1];
         }
     return value[0];

@@ -27,11 +27,11 @@ static double candidates(const void *arg, int c, int64_t *bytes, double *utility
     return w->recompute[c];
 }
 
-static double gain_of(const void *arg, int c, struct plan_placement at)
+static double gain_of(const void *arg, int node, struct plan_placement at)
 {
     const struct world *w = arg;
 
-    return w->gain[c][at.config * w->n_tiers + at.tier];
+    return w->gain[w->context[node]][at.config * w->n_tiers + at.tier];
 }
 
 /* Parents of random nodes, depth first: a node's parent is the one before it or one above that. */

@@ -30,9 +30,10 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *u
     return t->recompute[context];
 }
 
-static double gain(const void *arg, int context, struct plan_placement at)
+static double gain(const void *arg, int node, struct plan_placement at)
 {
     const struct text_forest *t = arg;
+    int context = t->f.context[node];
 
     return t->gain[context * t->problem.n_configs * t->problem.n_tiers + plan_cell(&t->problem, at.config, at.tier)];
 }
