@@ -6,22 +6,16 @@
  */
 #include "cmd/aim_rounds.h"
 
-#include "base/array.h"
-#include "base/log.h"
-#include "base/unconst.h"
+#include "base/file.h"
 #include "cmd/next.h"
 #include "cmd/profile_say.h"
+#include "cmd/run_tool.h"
 #include "formats/cells.h"
 
-#include <errno.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 static const char *const default_budget = "12%";
 
@@ -35,120 +29,46 @@ struct rounds {
 
 /* ---- other tools ---------------------------------------------------------------- */
 
-struct arguments {
-    const char **at;
-    int n, cap;
-};
-
-/* Splits options at blanks; `text` is changed and must outlive the arguments. */
-static int add_options(struct arguments *a, char *text)
+/* Runs a tool. Status 1 of evp-profile: contexts were left out. */
+static int run_tool(struct rounds *r, struct command *c, struct err *err)
 {
-    for (char *rest = NULL, *one = strtok_r(text, " ", &rest); one; one = strtok_r(NULL, " ", &rest))
-        if (ARRAY_PUSH(a, one))
-            return -1;
-    return 0;
-}
+    int status = command_run(c, err);
 
-/* The path of a tool in this tool's folder; NULL without memory. The caller frees. */
-static char *find_tool(const char *name)
-{
-    char self[4096];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-    struct buf path = { 0 };
-
-    self[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    buf_printf(&path, "%s/%s", slash ? self : ".", name);
-    char *taken = buf_take(&path);
-    buf_release(&path);
-    return taken;
-}
-
-static void say_command(const struct arguments *a)
-{
-    struct buf text = { 0 };
-
-    for (int i = 0; i < a->n && a->at[i]; i++)
-        buf_printf(&text, " %s", a->at[i]);
-    log_info("$%s", buf_str(&text));
-    buf_release(&text);
-}
-
-/* Runs a tool; the first argument is its name, NULL ends the list. Status 1 of evp-profile: contexts were left out. */
-static int run_tool(struct rounds *r, const struct arguments *a, struct err *err)
-{
-    char *tool = find_tool(a->at[0]);
-    int status = 0;
-
-    if (!tool)
-        return err_nomem(err);
-    say_command(a);
-    pid_t child = fork();
-    if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a child left alone would hold the lock of FILE */
-        execv(tool, (char *const *)unconst(a->at));
-        _exit(127);
-    }
-    free(tool);
-    while (child > 0 && waitpid(child, &status, 0) < 0)
-        if (errno != EINTR)
-            child = -1;
-    if (child < 0)
-        return err_set(err, ERR_FAIL, "cannot run %s: %s", a->at[0], strerror(errno));
-    int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    if (code == 0)
-        return 0;
-    if (code == 1 && strcmp(a->at[0], "evp-profile") == 0 && file_exists(r->profile)) {
+    if (status == 1 && strcmp(c->at[0], "evp-profile") == 0 && file_exists(r->profile)) {
         r->partial = true;
-        return 0;
+        status = 0;
     }
-    if (code < 0)
-        return err_set(err, ERR_FAIL, "%s was killed; run the same command again to go on", a->at[0]);
-    return err_set(err, ERR_FAIL, "%s ended with status %d", a->at[0], code);
+    if (status > 0)
+        err_set(err, ERR_FAIL, "%s ended with status %d", c->at[0], status);
+    command_release(c);
+    return status ? err->code : 0;
 }
 
 static int profile(struct rounds *r, const char *list, struct err *err)
 {
-    char *options = strdup(r->opt->profile_options ? r->opt->profile_options : ""), tokens[16];
-    struct arguments a = { 0 };
-    const char *const fixed[] = { "evp-profile", r->path[0], r->path[1],         "--cells", list,
-                                  "-o",          r->profile, "--max-new-tokens", tokens };
-    bool failed = !options;
+    struct command c = { 0 };
+    char tokens[16];
 
     snprintf(tokens, sizeof(tokens), "%d", r->opt->max_new_tokens);
-    for (size_t i = 0; i < sizeof(fixed) / sizeof(*fixed); i++)
-        failed = failed || ARRAY_PUSH(&a, fixed[i]);
-    if (r->opt->model)
-        failed = failed || ARRAY_PUSH(&a, "--model") || ARRAY_PUSH(&a, r->opt->model);
-    if (r->opt->chat)
-        failed = failed || ARRAY_PUSH(&a, "--chat-template") || ARRAY_PUSH(&a, r->opt->chat);
+    command_add(&c, "evp-profile", r->path[0], r->path[1], "--cells", list, "-o", r->profile, "--max-new-tokens",
+                tokens, NULL);
+    command_option(&c, "--model", r->opt->model);
+    command_option(&c, "--chat-template", r->opt->chat);
     if (r->opt->truncate)
-        failed = failed || ARRAY_PUSH(&a, "--truncate");
-    failed = failed || add_options(&a, options) || ARRAY_PUSH(&a, NULL);
-    int code = failed ? err_nomem(err) : run_tool(r, &a, err);
-    free(a.at);
-    free(options);
-    return code;
+        command_add(&c, "--truncate", NULL);
+    command_split(&c, r->opt->profile_options);
+    return run_tool(r, &c, err);
 }
 
 static int score(struct rounds *r, struct err *err)
 {
-    char *options = strdup(r->opt->score_options ? r->opt->score_options : "");
-    struct arguments a = { 0 };
-    bool failed = !options || ARRAY_PUSH(&a, "evp-score") || ARRAY_PUSH(&a, r->profile);
+    struct command c = { 0 };
 
-    if (r->path[2])
-        failed = failed || ARRAY_PUSH(&a, r->path[2]);
-    failed = failed || ARRAY_PUSH(&a, "-o") || ARRAY_PUSH(&a, r->table);
-    if (r->opt->prior)
-        failed = failed || ARRAY_PUSH(&a, "--prior") || ARRAY_PUSH(&a, r->opt->prior);
-    failed = failed || add_options(&a, options) || ARRAY_PUSH(&a, NULL);
-    int code = failed ? err_nomem(err) : run_tool(r, &a, err);
-    free(a.at);
-    free(options);
-    return code;
+    command_add(&c, "evp-score", r->profile, r->path[2], NULL); /* r->path[2] may end the list */
+    command_option(&c, "-o", r->table);
+    command_option(&c, "--prior", r->opt->prior);
+    command_split(&c, r->opt->score_options);
+    return run_tool(r, &c, err);
 }
 
 /* ---- one round --------------------------------------------------------------------- */
