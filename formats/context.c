@@ -271,7 +271,7 @@ int question_from_json(struct question *q, const struct json *row, struct err *e
     *q = (struct question){ 0 };
     if (take_text(row, "id", NULL, &q->id, err) || take_text(row, "context", NULL, &q->context, err) ||
         take_text(row, "text", NULL, &q->text, err) || take_text(row, "origin", "", &q->origin, err) ||
-        json_want_text(row, "split", &split, err)) {
+        json_want_text(row, "split", &split, err) || json_may_real(row, "asked_at", &q->asked_at, err)) {
         question_release(q);
         return err->code;
     }
@@ -280,6 +280,8 @@ int question_from_json(struct question *q, const struct json *row, struct err *e
         err_set(err, ERR_FORMAT, "field 'split' is '%s', not 'train' or 'test'", split);
     else if (!*q->id || !*q->text)
         err_set(err, ERR_FORMAT, "field '%s' is empty", *q->id ? "text" : "id");
+    else if (!(q->asked_at >= 0))
+        err_set(err, ERR_FORMAT, "field 'asked_at' is %g, not a number of seconds since 1970", q->asked_at);
     else
         return 0;
     question_release(q);
@@ -293,6 +295,8 @@ void question_to_json(const struct question *q, struct json_out *w)
     json_put_text(w, "split", split_name(q->split));
     json_put_text(w, "text", q->text);
     json_put_text(w, "origin", q->origin);
+    if (q->asked_at > 0)
+        json_put_real(w, "asked_at", q->asked_at);
 }
 
 void question_release(struct question *q)

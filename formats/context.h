@@ -2,7 +2,7 @@
  *
  *     contexts:  {"id","dataset","text","ask","turns":[{"role","chars"}],"inputs":[{"question","answers":[...]}],
  *                 "chars","n_tokens"}
- *     questions: {"id","context","split":"train"|"test","text","origin":"api"|"offline"|"dataset"|"log"}
+ *     questions: {"id","context","split":"train"|"test","text","origin":"api"|"offline"|"dataset"|"log","asked_at"}
  *
  * `text` is exactly what a serving system would cache; `ask` follows it, with {question} where the question goes.
  * Without `turns` the text begins one message of a user. With `turns` it is a conversation: each turn gives the role
@@ -80,6 +80,7 @@ const char *split_name(enum split split);
 struct question {
     char *id, *context, *text, *origin;
     enum split split;
+    double asked_at; // by the last request that asked it, in seconds since 1970, UTC; 0: unknown
 };
 
 struct questions {
