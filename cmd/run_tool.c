@@ -1,3 +1,4 @@
+/* run_tool.c - words of a command line, and the process that runs them. */
 #include "cmd/run_tool.h"
 
 #include "base/array.h"
