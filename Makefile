@@ -86,7 +86,7 @@ $B/evicpress.a: $(LIB_O)
 # cannot depend on a model, GPU, BLAS or OpenMP. Only the functions of its public headers are visible.
 LIBEVICPRESS_DIRS := base formats planner loader/store loader/libevicpress
 LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
-LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c))))
+LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(filter-out base/http.c base/archive.c formats/access.c formats/nightly.c,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c))))
 $B/libevicpress.so: $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevicpress.so.1 -Wl,--no-undefined -Wl,--as-needed \
@@ -326,6 +326,11 @@ install: all $(MANS) install-lib install-completion
 	$(if $(PLUGIN),install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
+	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed 's|@PREFIX@|$(PREFIX)|' contrib/nightly/evp-nightly@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/evp-nightly@.service
+	install -m 644 contrib/nightly/evp-nightly@.timer $(DESTDIR)$(PREFIX)/lib/systemd/system
+	install -m 644 contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron contrib/nightly/evp-nightly.logrotate \
+	  contrib/nightly/nightly.sh $(DESTDIR)$(PREFIX)/share/evp
 .PHONY: install-completion
 install-completion:
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \

@@ -29,12 +29,12 @@ static const struct tool tool = {
     .summary = "one page about a profile and its plan",
     .operands = "FILE...",
     .min_operands = 1,
-    .max_operands = 5,
+    .max_operands = 6,
     .opts = opts,
     .common = &cfg.common,
     .about =
         "FILE is a profile or table, a manifest, the frontier.tsv of a sweep over alpha, a receipt of evp-load, or the "
-        "table of evp-replay; at most one of each. The page goes to standard output without --output.\n"
+        "table of evp-replay; at most one of each. A second manifest is the plan before, shown beside the first. The page goes to standard output without --output.\n"
         "\n"
         "It begins with what the plan gains. Its figures are TTFT against quality, beside plans that need no planner; "
         "the times of the uses; quality against size; held-out against training quality.\n"
@@ -51,11 +51,11 @@ static const struct tool tool = {
 
 struct inputs {
     struct table table;
-    struct manifest manifest;
+    struct manifest manifest, before;
     struct tsv frontier;
     struct receipt receipt;
     struct tsv replay;
-    bool has_table, has_manifest, has_frontier, has_receipt, has_replay;
+    bool has_table, has_manifest, has_before, has_frontier, has_receipt, has_replay;
 };
 
 static int twice(const char *path, const char *kind, struct err *err)
@@ -76,8 +76,12 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
         in->has_table = table_read(&in->table, path, TABLE_ALL, err) == 0;
         return in->has_table ? 0 : err->code;
     case SHOW_MANIFEST:
-        if (in->has_manifest)
-            return twice(path, "manifest", err);
+        if (in->has_before)
+            return err_set(err, ERR_USAGE, "'%s' is a third manifest; give a plan, and the one before", path);
+        if (in->has_manifest) {
+            in->has_before = manifest_read(&in->before, path, err) == 0;
+            return in->has_before ? 0 : err->code;
+        }
         in->has_manifest = manifest_read(&in->manifest, path, err) == 0;
         return in->has_manifest ? 0 : err->code;
     case SHOW_FRONTIER:
@@ -117,6 +121,7 @@ static int run(char **path, int n, struct err *err)
         code = read_input(&in, path[i], err);
     struct report r = { .table = in.has_table ? &in.table : NULL,
                         .manifest = in.has_manifest ? &in.manifest : NULL,
+                        .before = in.has_before ? &in.before : NULL,
                         .frontier = in.has_frontier ? &in.frontier : NULL,
                         .receipt = in.has_receipt ? &in.receipt : NULL,
                         .replay = in.has_replay ? &in.replay : NULL };
@@ -131,6 +136,7 @@ static int run(char **path, int n, struct err *err)
     buf_release(&html);
     table_release(&in.table);
     manifest_release(&in.manifest);
+    manifest_release(&in.before);
     tsv_release(&in.frontier);
     receipt_release(&in.receipt);
     tsv_release(&in.replay);

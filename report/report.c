@@ -46,7 +46,7 @@ static void put_plan(struct buf *out, const struct report *r)
     gain_svg(out, r);
     buf_adds(out, "<p class=\"note\">Up and to the left is better.</p>\n</figure>\n<div>\n");
     if (r->manifest)
-        report_totals(out, r->manifest);
+        report_totals(out, r);
     if (r->frontier)
         gain_table(out, r);
     buf_adds(out, "</div></div>\n</section>\n");

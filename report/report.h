@@ -27,6 +27,7 @@ struct report {
     /* each may be NULL, but not all; borrowed */
     const struct table *table; // read with TABLE_ALL
     const struct manifest *manifest;
+    const struct manifest *before; // the plan before it, shown beside it; NULL unless there is a manifest
     const struct tsv *frontier;
     const struct receipt *receipt;
     const struct tsv *replay; // of evp-replay

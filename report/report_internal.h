@@ -118,7 +118,7 @@ void report_made(struct buf *out, const struct report *r); // the commands that 
 
 /* ---- totals.c: the plan and its baselines, tiers, the load ---- */
 
-void report_totals(struct buf *out, const struct manifest *m);
+void report_totals(struct buf *out, const struct report *r);
 void report_tiers(struct buf *out, const struct report *r);
 
 /* ---- configs.c ---- */

@@ -32,8 +32,30 @@ static void put_alpha(struct buf *out, const struct manifest *m)
         "needs answers of all compressed contexts. &#177;: standard error.</p>\n");
 }
 
-void report_totals(struct buf *out, const struct manifest *m)
+struct totals_form {
+    struct html_unit unit;
+    int digits;
+};
+
+static void put_total(struct buf *out, const struct manifest *m, int i, const char *name,
+                      const struct totals_form *form)
 {
+    const struct manifest_total *t = &m->total[i];
+
+    html_row(out, i || name != t->name ? ROW_PLAIN : ROW_CHOSEN, name, sizeof(t->name));
+    html_cell_unit(out, t->ttft_s, &form->unit);
+    html_cell_error(out, t->quality, t->quality_error);
+    if (t->n_tested < t->n_compressed)
+        buf_printf(out, "<td>%d of %d tested</td>", t->n_tested, t->n_compressed);
+    else
+        html_cell_error(out, t->quality_test, t->quality_test_error);
+    html_cell(out, t->utility / uses_of(m), form->digits);
+    html_row_end(out);
+}
+
+void report_totals(struct buf *out, const struct report *r)
+{
+    const struct manifest *m = r->manifest;
     double slowest = 0, most = 0, uses = uses_of(m);
 
     if (m->n_totals == 0)
@@ -42,26 +64,19 @@ void report_totals(struct buf *out, const struct manifest *m)
         slowest = fmax(slowest, m->total[i].ttft_s);
         most = fmax(most, fabs(m->total[i].utility / uses));
     }
-    struct html_unit unit = html_seconds_unit(slowest);
+    struct totals_form form = { html_seconds_unit(slowest), html_digits(most) };
     buf_adds(out, "<h3>Means over all uses</h3>\n");
     html_table(out, "The plan and its baselines");
     html_column(out, "plan");
-    html_column_n(out, "TTFT", unit.name);
+    html_column_n(out, "TTFT", form.unit.name);
     html_column_n(out, "quality, planned", NULL);
     html_column_n(out, "quality, held out", NULL);
     html_column_n(out, "utility", "s");
     html_rows(out);
     for (int i = 0; i < m->n_totals; i++) {
-        const struct manifest_total *t = &m->total[i];
-        html_row(out, i ? ROW_PLAIN : ROW_CHOSEN, t->name, sizeof(t->name));
-        html_cell_unit(out, t->ttft_s, &unit);
-        html_cell_error(out, t->quality, t->quality_error);
-        if (t->n_tested < t->n_compressed)
-            buf_printf(out, "<td>%d of %d tested</td>", t->n_tested, t->n_compressed);
-        else
-            html_cell_error(out, t->quality_test, t->quality_test_error);
-        html_cell(out, t->utility / uses, html_digits(most));
-        html_row_end(out);
+        put_total(out, m, i, m->total[i].name, &form);
+        if (i == 0 && r->before && r->before->n_totals)
+            put_total(out, r->before, 0, "the plan before, over its uses", &form);
     }
     html_table_end(out);
     put_alpha(out, m);
@@ -70,9 +85,21 @@ void report_totals(struct buf *out, const struct manifest *m)
 /* ---- tiers ----------------------------------------------------------------- */
 
 struct fill {
-    int contexts, loaded;
+    int contexts, before, loaded;
     double bytes;
 };
+
+/* Counts the contexts of the plan before on tiers of the same names. */
+static void count_before(const struct report *r, struct fill fill[TIER_MAX + 1])
+{
+    const struct manifest *b = r->before;
+
+    for (int i = 0; b && i < b->n; i++) {
+        int tier = b->at[i].tier < 0 ? TIER_MAX : tiers_find(&r->manifest->tiers, b->tiers.at[b->at[i].tier].name);
+        if (tier >= 0)
+            fill[tier].before++;
+    }
+}
 
 /* fill[TIER_MAX]: recomputed contexts. */
 static void fills_of(const struct report *r, struct fill fill[TIER_MAX + 1])
@@ -84,6 +111,7 @@ static void fills_of(const struct report *r, struct fill fill[TIER_MAX + 1])
         f->contexts++;
         f->bytes += (double)m->at[i].bytes;
     }
+    count_before(r, fill);
     for (int i = 0; r->receipt && i < r->receipt->in.n; i++)
         for (int t = 0; t < m->tiers.n; t++)
             fill[t].loaded += strcmp(r->receipt->tiers.at[r->receipt->in.at[i].tier].name, m->tiers.at[t].name) == 0;
@@ -110,6 +138,8 @@ static void put_tier(struct buf *out, const struct report *r, int i, const struc
 
     html_row(out, ROW_PLAIN, t->name, sizeof(t->name));
     html_cell_int(out, f->contexts);
+    if (r->before)
+        html_cell_int(out, f->before);
     put_fill(out, t, f->bytes);
     buf_printf(out, "<td>%.*f of ", unit.digits, f->bytes / unit.size);
     if (t->capacity == INT64_MAX)
@@ -131,6 +161,8 @@ void report_tiers(struct buf *out, const struct report *r)
     html_table(out, "Tiers");
     html_column(out, "tier");
     html_column_n(out, "contexts", NULL);
+    if (r->before)
+        html_column_n(out, "before", NULL);
     html_column(out, "filled");
     html_column_n(out, "used", NULL);
     html_column_n(out, "rent", "s per GiB");
@@ -141,6 +173,8 @@ void report_tiers(struct buf *out, const struct report *r)
         put_tier(out, r, i, &fill[i]);
     html_row(out, ROW_PLAIN, "recompute", TIER_NAME);
     html_cell_int(out, fill[TIER_MAX].contexts);
+    if (r->before)
+        html_cell_int(out, fill[TIER_MAX].before);
     buf_adds(out, "<td class=\"fill\">-</td>");
     for (int i = r->receipt ? 0 : 1; i < 3; i++)
         html_cell(out, (double)NAN, 0);

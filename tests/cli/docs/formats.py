@@ -61,8 +61,12 @@ def read_part(path):
     return run("evp-qgen", "-q", "c.jsonl", "--api-base", "http://127.0.0.1:9/v1", "--model", "m", "--per-context", "2",
                "--retries", "0", "-o", "q.jsonl")
 
+def read_nightly(path):
+    return run("evp-nightly", "--config", path, "--dry-run")
+
 readers = dict(contexts=read_show, questions=read_show, tiers=read_show, times=read_show, manifest=read_show, receipt=read_receipt,
-               access=read_access, cells=read_cells, rules=read_rules, payload=read_payload, part=read_part)
+               access=read_access, cells=read_cells, rules=read_rules, payload=read_payload, part=read_part,
+               nightly=read_nightly)
 
 # ---- writers: kind -> a file that a tool has just written -------------------------------------------------------------
 
@@ -121,9 +125,9 @@ def examples(text):
 
 def values(kind, text):
     """The JSON values of an example, one per line or one in all."""
-    return [json.loads(text)] if kind in ("tiers", "times", "payload") else [json.loads(line) for line in text.splitlines()]
+    return [json.loads(text)] if kind in ("tiers", "times", "payload", "nightly") else [json.loads(line) for line in text.splitlines()]
 
-FREE = {"from", "args", "checksums", "prices"}  # what is in them is not described field by field
+FREE = {"from", "args", "checksums", "prices", "options"}  # what is in them is not described field by field
 
 def names(value, kind):
     if isinstance(value, list):
@@ -233,7 +237,7 @@ def check_pages():
             if kind not in readers:
                 continue
             where = f"{page.name} example {number} ({kind})"
-            check_example(where, kind, example, section_tables(text, kind) + (shared if kind not in ("tiers", "times", "part") else []))
+            check_example(where, kind, example, section_tables(text, kind) + (shared if kind not in ("tiers", "times", "part", "nightly") else []))
             fields = names(values(kind, example), kind)
             more = names(values(kind, Path(made[kind]).read_text()), kind) - fields if kind in made and kind not in shown else set()
             if more:

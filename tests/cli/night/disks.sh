@@ -1,4 +1,4 @@
-# The script for every night of docs/planning.md, when a disk is full or read-only.
+# evp-nightly, when a disk is full or read-only.
 [ "$(id -u)" = 0 ] && unshare -m true 2>unshare.log || skip "cannot mount disks: $(cat unshare.log)"
 [ "$NIGHT_UNSHARED" ] || NIGHT_UNSHARED=1 exec unshare -m sh -c '. "$SKIP"; . "$1"' sh "$TOP/tests/cli/night/disks.sh"
 . "$TOP/tests/cli/night/night.inc"

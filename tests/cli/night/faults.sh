@@ -1,4 +1,4 @@
-# The script for every night of docs/planning.md reaches its end whatever happened to one tier or one file, and loads what does not need
+# evp-nightly reaches its end whatever happened to one tier or one file, and loads what does not need
 # it; the night after is as if nothing had happened.
 . "$TOP/tests/cli/night/night.inc"
 use_tiers "$dram,$ssd"
@@ -31,11 +31,11 @@ fault_state_removed() { rm world/disk/ssd/evp-state*; }
 fault_state_empty() { rm -f world/disk/ssd/evp-state-* && : >world/disk/ssd/evp-state; }
 fault_state_older() { rm world/disk/ssd/evp-state* && cp -a base-1/disk/ssd/evp-state* world/disk/ssd; }
 fault_index_removed() { rm world/disk/ssd/evp-index; }
-fault_index_garbage() { head -c 5000 nightly >world/disk/ssd/evp-index; }
+fault_index_garbage() { head -c 500 nightly.json >world/disk/ssd/evp-index; }
 fault_manifest_removed() { rm world/manifest.jsonl; }
 fault_manifest_older() { cp base-1/manifest.jsonl world; }
-fault_receipt_not_writable() { rm world/tonight.jsonl.receipt && mkdir world/tonight.jsonl.receipt; }
-cure_receipt_not_writable() { rmdir world/tonight.jsonl.receipt; }
+fault_receipt_not_writable() { rm world/manifest.jsonl.receipt && mkdir world/manifest.jsonl.receipt; }
+cure_receipt_not_writable() { rmdir world/manifest.jsonl.receipt; }
 
 fault none
 fault dram_removed

@@ -1,4 +1,4 @@
-# The script for every night of docs/planning.md, when a Redis server is away, silent, or has lost what it had.
+# evp-nightly, when a Redis server is away, silent, or has lost what it had.
 . "$TOP/tests/cli/load/redis.inc"
 . "$TOP/tests/cli/night/night.inc"
 mkdir world/far

@@ -1,7 +1,7 @@
 #!/bin/sh
 # node.sh CONTEXTS QUESTIONS OUT [OPTION...] - without Slurm: one evp-profile per GPU of this machine, each with its share.
 #
-#   examples/slurm/node.sh contexts.jsonl questions.jsonl profiles --model /models/llama
+#   contrib/slurm/node.sh contexts.jsonl questions.jsonl profiles --model /models/llama
 #
 # Uses the GPUs of CUDA_VISIBLE_DEVICES if it is set, otherwise all GPUs of nvidia-smi. Started again, it continues. The
 # status is 1 if a share failed; OUT has a log of each share. OPTIONs are those of evp-profile.

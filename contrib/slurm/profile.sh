@@ -7,7 +7,7 @@
 #SBATCH --requeue
 # profile.sh N CONTEXTS QUESTIONS OUT [OPTION...] - one task of a job array: task I profiles share I of N on one GPU.
 #
-#   sbatch --array=1-8 examples/slurm/profile.sh 8 contexts.jsonl questions.jsonl profiles --model /models/llama
+#   sbatch --array=1-8 contrib/slurm/profile.sh 8 contexts.jsonl questions.jsonl profiles --model /models/llama
 #
 # Slurm gives every task its own GPU in CUDA_VISIBLE_DEVICES. N is an argument, not the size of the array, so that the
 # shares stay the same when only some tasks are submitted again: --array=3,5. A task that was cancelled, timed out or

@@ -1,0 +1,17 @@
+#!/bin/sh
+# nightly.sh - the steps of evp-nightly as a script, to be changed: without budget, journal and metrics.
+#
+#   0 3 * * * cd /var/lib/evp && ./nightly.sh 2>>nightly.log
+set -e
+M=Qwen/Qwen2.5-7B-Instruct
+[ ! -e manifest.jsonl ] || previous="--previous manifest.jsonl --move-cost 0.5"
+evp-import --requests requests.log* --model $M --min-tokens 512 --half-life 72 -q -o mine
+evp-profile mine/contexts.jsonl mine/questions.jsonl --model $M -q -o profile.h5 || [ $? = 1 ]
+evp-score profile.h5 -q -o table.h5
+# shellcheck disable=SC2086 # words
+evp-plan table.h5 --tiers tiers.json --access mine/access.jsonl --alpha 10 $previous -o tonight.jsonl
+# shellcheck disable=SC2086
+evp-plan table.h5 --verify tonight.jsonl $previous
+evp-pack tonight.jsonl mine/contexts.jsonl --model $M --tiers tiers.json -q -o payloads || [ $? = 1 ]
+evp-load tonight.jsonl --payloads payloads --wait 600 --verify || [ $? = 1 ]
+mv tonight.jsonl manifest.jsonl
