@@ -205,9 +205,12 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
     int code = night_take_model(config, err) ? err->code : run_steps(n, config, err);
     int status = code < 0 ? err_exit_status(err->code) : code;
     if (code < 0)
-        log_info("%s", n->last_success >= n->started ? "the new plan is in force"
-                       : n->last_success > 0         ? "the last good plan stays in force; the next night tries again"
-                                                     : "there is no plan yet; the next night tries again");
+        log_info(
+            "%s",
+            n->last_success >= n->started ? "the new plan is in force"
+            : n->last_success > 0
+                ? "the last good plan stays in force; run the same command again once that is mended, or wait for the next night"
+                : "there is no plan yet; run the same command again once that is mended");
     if ((night_end(n, status, config->keep, &why) || night_metrics(n, status, config->metrics, &why)) && code >= 0) {
         *err = why;
         return why.code;

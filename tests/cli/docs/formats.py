@@ -62,6 +62,7 @@ def read_part(path):
                "--retries", "0", "-o", "q.jsonl")
 
 def read_nightly(path):
+    Path("requests.log").touch()
     return run("evp-nightly", "--config", path, "--dry-run")
 
 readers = dict(contexts=read_show, questions=read_show, tiers=read_show, times=read_show, manifest=read_show, receipt=read_receipt,

@@ -9,7 +9,7 @@ for files in bare.jsonl blank.jsonl "$DATA/table.h5" m.jsonl "m.jsonl $DATA/tabl
 	PYTHONPATH=$TOP/tests/cli/report python3 -B -c 'from page import page; p = page("page.html"); print(p.h1, p.lede, *p.headings.values(), sep="\n  ")'
 done
 try() { evp-report "$@" 2>&1 >/dev/null; echo "status $?"; }
-try m.jsonl m.jsonl
+try m.jsonl m.jsonl m.jsonl
 try sweep/frontier.tsv sweep/frontier.tsv
 try "$DATA/tiers.json" | sed "s|$DATA/||"
 try nowhere
