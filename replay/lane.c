@@ -72,15 +72,40 @@ static void check_capacity(struct lane *l)
             l->over = fmax(l->over, held[t] - (double)l->in.capacity[t]);
 }
 
+static void note_written(struct lane *l, const struct sim_bytes *written)
+{
+    for (int t = 0; t < l->in.tiers.n; t++)
+        l->written += written->at[t];
+    l->operations += written->n;
+}
+
 static int finish(void *arg, int i, struct sim_bytes *written, struct err *err)
 {
     struct lane *l = arg;
 
     if (l->policy.kind->finish && l->policy.kind->finish(&l->policy, i, written, err))
         return err->code;
-    for (int t = 0; t < l->in.tiers.n && i >= l->world->warm; t++)
-        l->written += written->at[t];
-    l->operations += i >= l->world->warm ? written->n : 0;
+    if (i >= l->world->warm)
+        note_written(l, written);
+    if (l->validate)
+        check_capacity(l);
+    return 0;
+}
+
+static double idle(void *arg)
+{
+    struct lane *l = arg;
+
+    return l->policy.idle(&l->policy);
+}
+
+static int worked(void *arg, struct sim_bytes *written, struct err *err)
+{
+    struct lane *l = arg;
+
+    if (l->policy.worked(&l->policy, written, err))
+        return err->code;
+    note_written(l, written);
     if (l->validate)
         check_capacity(l);
     return 0;
@@ -132,7 +157,7 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
                                   .tiers = &l->in.tiers,
                                   .n_gpus = l->n_gpus,
                                   .alone = l->alone,
-                                  .policy = { arrive, turn, finish, l },
+                                  .policy = { arrive, turn, finish, l->policy.idle ? idle : NULL, worked, l },
                                   .gpu = l->gpu,
                                   .output = l->output,
                                   .ttft_s = l->seen.ttft_s,
@@ -140,6 +165,8 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
     l->over = -(double)INFINITY;
     int code = simulate(&l->sim, err);
     l->little = l->validate ? little_error(l) : 0;
+    l->profiled = l->policy.profiled;
+    l->profiling_s = l->policy.profiling_s;
     policy_close(&l->policy);
     return code ? code : seen_row_of(&l->outcome, l->world, &l->seen, l->quality_floor, err);
 }

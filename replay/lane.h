@@ -32,6 +32,8 @@ struct lane {
     double written;                           // bytes, for the requests that count
     int64_t operations;                       // writes of a variant, for the same
     double promised_ttft_s, promised_quality; // of the policy
+    int64_t profiled;                         // of the policy
+    double profiling_s;
     double over; // with `validate`: bytes above a tier's capacity after any request, 0 or less
     double
         little; // the same, relative error of Little's law: requests in the system over time, and the sum of their times

@@ -3,7 +3,8 @@
  * A new policy is one file with one struct policy_kind, listed in policy.c: `open` makes its state, from the text after
  * its name too; `find` tells what is held of a row that a request needs; `finish`, when the first token is out, notes
  * the use, may store what was computed, and says what is written to which tier. A request that was found is finished,
- * too. Policies know the requests so far, unless they say that they look ahead.
+ * too. A policy with work for idle GPUs sets `idle` and `worked` (replay/simulate.h). Policies know the requests so far,
+ * unless they say that they look ahead.
  */
 #ifndef EVP_POLICY_H
 #define EVP_POLICY_H
@@ -28,7 +29,11 @@ struct policy {
     struct placement_input *in;       // the lane's; planning sets frequencies there
     void *state;
     struct manifest_load load;                // the lane's rate and GPUs, for a policy that plans with them
-    double promised_ttft_s, promised_quality; // of a plan; NAN: it has none
+    double promised_ttft_s, promised_quality; // of a plan; NAN: it has none, or it changes
+    double (*idle)(struct policy *p);         // set by `open`; NULL: no work
+    int (*worked)(struct policy *p, struct sim_bytes *written, struct err *err);
+    int64_t profiled;   // contexts profiled again
+    double profiling_s; // of a GPU, for that
 };
 
 /* The policies, the last one has no name. */

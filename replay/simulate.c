@@ -11,11 +11,12 @@
 static const double ns_per_s = 1e9;
 enum { WRITE = -1 };       // the number of a job that nobody waits for
 enum { FIRST_TOKEN = -1 }; // an event's tier
+enum { WORK = -1 };        // the request of what a GPU does for the policy
 
 struct event {
     int64_t at;
-    int32_t tier; // whose read begins; or FIRST_TOKEN
-    int32_t request;
+    int32_t tier;    // whose read begins; or FIRST_TOKEN
+    int32_t request; // or WORK
     double bytes;
 };
 
@@ -43,6 +44,8 @@ struct simulating {
     struct waiting *waiting; // (n)
     int64_t now;
     int arrived, in_system, decoding;
+    bool working; // on the policy's piece of work
+    double work_s;
 };
 
 /* ---- the heap --------------------------------------------------------------- */
@@ -92,8 +95,10 @@ static struct event pop(struct simulating *m)
 static double turn(void *arg, int i)
 {
     struct simulating *m = arg;
-    struct waiting *w = &m->waiting[i];
 
+    if (i == WORK)
+        return m->work_s;
+    struct waiting *w = &m->waiting[i];
     if (m->s->policy.turn && m->now > w->ready)
         w->gpu_s = m->s->policy.turn(m->s->policy.arg, i, w->gpu_s);
     return w->gpu_s;
@@ -146,18 +151,32 @@ static int arrive(struct simulating *m, int i, struct err *err)
     return w->reads ? 0 : compute(m, i, err);
 }
 
+static int write(struct simulating *m, const struct sim_bytes *written, struct err *err)
+{
+    for (int t = 0; t < m->s->tiers->n && !m->s->alone; t++)
+        if (written->at[t] > 0 && reading_begin(&m->tier[t], m->now, written->at[t] * m->write_weight[t], WRITE, err))
+            return err->code;
+    return 0;
+}
+
+static int worked(struct simulating *m, struct err *err)
+{
+    struct sim_bytes written = { .n = 0 };
+
+    m->working = false;
+    m->s->gpu_busy_s += m->s->gpu ? 0 : m->work_s;
+    return m->s->policy.worked(m->s->policy.arg, &written, err) ? err->code : write(m, &written, err);
+}
+
 static int first_token(struct simulating *m, int i, struct err *err)
 {
     struct sim_bytes written = { .n = 0 };
 
+    if (i == WORK)
+        return worked(m, err);
     m->s->ttft_s[i] = (double)(m->now - m->waiting[i].since) / ns_per_s;
     m->in_system--;
-    if (m->s->policy.finish(m->s->policy.arg, i, &written, err))
-        return err->code;
-    for (int t = 0; t < m->s->tiers->n && !m->s->alone; t++)
-        if (written.at[t] > 0 && reading_begin(&m->tier[t], m->now, written.at[t] * m->write_weight[t], WRITE, err))
-            return err->code;
-    return 0;
+    return m->s->policy.finish(m->s->policy.arg, i, &written, err) ? err->code : write(m, &written, err);
 }
 
 /* Of a step. */
@@ -166,7 +185,7 @@ static int token(void *arg, int i, bool first, bool last, struct err *err)
     struct simulating *m = arg;
 
     m->decoding += first - last;
-    if (last)
+    if (last && i != WORK)
         m->s->e2e_s[i] = (double)(m->now - m->waiting[i].since) / ns_per_s;
     return first ? first_token(m, i, err) : 0;
 }
@@ -182,12 +201,29 @@ static int read_ended(struct simulating *m, int tier, struct err *err)
 
 /* ---- one after another ------------------------------------------------------ */
 
+/* Gives an idle GPU the policy's next piece of work. */
+static int work(struct simulating *m, struct err *err)
+{
+    const struct sim_policy *policy = &m->s->policy;
+
+    if (!policy->idle || m->working || !(m->s->gpu ? steps_idle(&m->steps) : m->free_gpus > 0))
+        return 0;
+    m->work_s = policy->idle(policy->arg);
+    m->working = m->work_s >= 0;
+    if (!m->working)
+        return 0;
+    if (m->s->gpu)
+        return steps_add(&m->steps, m->now, &(struct steps_job){ .request = WORK, .output = 1 }, err);
+    m->free_gpus--;
+    return push(m, &(struct event){ m->now + (int64_t)llround(m->work_s * ns_per_s), FIRST_TOKEN, WORK, 0 }, err);
+}
+
 /* When the next request comes; INT64_MAX: none does. */
 static int64_t next_arrival(const struct simulating *m)
 {
     const struct simulation *s = m->s;
 
-    if (m->arrived == s->n || (s->alone && m->in_system + m->decoding > 0))
+    if (m->arrived == s->n || (s->alone && m->in_system + m->decoding + m->working > 0))
         return INT64_MAX;
     return s->alone ? m->now : s->at[m->arrived];
 }
@@ -289,7 +325,7 @@ int simulate(struct simulation *s, struct err *err)
 
     s->gpu_busy_s = s->in_system_s = 0;
     while (!code && (m.arrived < s->n || m.in_system + m.decoding > 0))
-        code = next_event(&m, err);
+        code = next_event(&m, err) ? err->code : work(&m, err);
     s->gpu_busy_s += m.steps.busy_s;
     s->end_s = (double)m.now / ns_per_s;
     for (int t = 0; t < s->tiers->n && m.tier && m.total; t++) {

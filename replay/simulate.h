@@ -8,10 +8,12 @@
  * A read waits for its tier's latency, then shares the tier's bandwidth (replay/reading.h). What is written to a tier
  * shares its bandwidth with the reads, in the background. What is read and computed, and what is then stored, the policy
  * says. A request that has waited for a GPU looks again when its turn comes: what others have computed by then is still
- * in the GPU's memory, so that it is not read.
+ * in the GPU's memory, so that it is not read. A GPU for which nothing waits may work for the policy, a piece at a time:
+ * a request that comes meanwhile waits until the piece is done, or, with steps, is computed along with it.
  *
- * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then those of steps, then first tokens,
- * then arrivals, each by the requests' numbers; so the results are the same everywhere.
+ * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then those of steps, then the end
+ * of the policy's work, then first tokens, then arrivals, each by the requests' numbers; so the results are the same
+ * everywhere.
  */
 #ifndef EVP_SIMULATE_H
 #define EVP_SIMULATE_H
@@ -34,6 +36,10 @@ struct sim_policy {
     double (*turn)(void *arg, int i, double gpu_s);
     /* Its first token is out. What is written now: *written is zeroed. */
     int (*finish)(void *arg, int i, struct sim_bytes *written, struct err *err);
+    /* A GPU is idle. Returns the seconds of the policy's next piece of work; below 0: it has none. NULL: never. */
+    double (*idle)(void *arg);
+    /* That piece is done. What is written now: as for finish. */
+    int (*worked)(void *arg, struct sim_bytes *written, struct err *err);
     void *arg;
 };
 

@@ -92,14 +92,26 @@ static int begin(struct steps *s, int g, int64_t now, struct err *err)
     return 0;
 }
 
+/* The first idle GPU; -1: all have a step. */
+static int idle_gpu(const struct steps *s)
+{
+    for (int g = 0; g < s->n_gpus; g++)
+        if (s->ends[g] == INT64_MAX)
+            return g;
+    return -1;
+}
+
+bool steps_idle(const struct steps *s)
+{
+    return idle_gpu(s) >= 0;
+}
+
 int steps_add(struct steps *s, int64_t now, const struct steps_job *job, struct err *err)
 {
     if (ARRAY_PUSH(&s->waiting, *job))
         return err_nomem(err);
-    for (int g = 0; g < s->n_gpus; g++)
-        if (s->ends[g] == INT64_MAX)
-            return begin(s, g, now, err);
-    return 0;
+    int idle = idle_gpu(s);
+    return idle >= 0 ? begin(s, idle, now, err) : 0;
 }
 
 static int next_gpu(const struct steps *s)

@@ -63,6 +63,9 @@ int steps_add(struct steps *s, int64_t now, const struct steps_job *job, struct 
 /* When the next step ends; INT64_MAX: all are idle. */
 int64_t steps_next(const struct steps *s);
 
+/* Is there a GPU without a step? Then nothing waits. */
+bool steps_idle(const struct steps *s);
+
 /* Ends the step that ends at steps_next(), and begins the GPU's next one. */
 int steps_end(struct steps *s, steps_token *token, void *arg, struct err *err) MUST_CHECK;
 

@@ -39,9 +39,12 @@ static struct simulation simulation_of(struct world *w, const struct tiers *tier
 {
     double *ttft_s = calloc((size_t)n + 1, sizeof(*ttft_s));
 
-    return (struct simulation){
-        .at = at, .n = n, .tiers = tiers, .n_gpus = n_gpus, .policy = { arrive, NULL, finish, w }, .ttft_s = ttft_s
-    };
+    return (struct simulation){ .at = at,
+                                .n = n,
+                                .tiers = tiers,
+                                .n_gpus = n_gpus,
+                                .policy = { arrive, NULL, finish, NULL, NULL, w },
+                                .ttft_s = ttft_s };
 }
 
 static double exponential(struct rng *r)
@@ -224,6 +227,53 @@ Test(simulate, who_has_waited_for_a_gpu_looks_again)
     free(s.ttft_s);
 }
 
+/* Three pieces of work, half a second, nothing and two seconds; then none. */
+struct worker {
+    struct world w;
+    int asked, done;
+};
+
+static double idle(void *arg)
+{
+    static const double piece[] = { 0.5, 0, 2 };
+    struct worker *k = arg;
+
+    return k->asked < 3 ? piece[k->asked++] : -1;
+}
+
+static int worked(void *arg, struct sim_bytes *written, struct err *err)
+{
+    (void)err;
+    written->at[0] = ++((struct worker *)arg)->done == 3 ? 150 : 0;
+    return 0;
+}
+
+Test(simulate, an_idle_gpu_works_for_the_policy_piece_by_piece)
+{
+    const struct tiers tiers = { &disk, 1 };
+    const int64_t at[] = { 0, (int64_t)(1.2 * ns), (int64_t)(2 * ns) };
+    double gpu[] = { 1, 0.5, 0.25 }, read[] = { 0, 0, 250 };
+    struct worker k = { .w = { .gpu_s = gpu, .read = read } };
+    struct simulation s = simulation_of(&k.w, &tiers, at, 3, 1);
+
+    s.policy = (struct sim_policy){ arrive, NULL, finish, idle, worked, &k };
+    run(&s);
+    /* The first piece takes the GPU from 1 to 1.5, 1 from then to 2, the last piece to 4; what it writes, 300 bytes of
+     * reading, slows down the last 50 bytes of 2, from 4 to 5. */
+    cr_expect_float_eq(s.ttft_s[0], 1, 1e-8);
+    cr_expect_float_eq(s.ttft_s[1], 0.8, 1e-8);
+    cr_expect_float_eq(s.ttft_s[2], 3.25, 1e-8);
+    cr_expect_float_eq(s.gpu_busy_s, 4.25, 1e-8);
+    cr_expect_eq(k.done, 3);
+    k = (struct worker){ .w = { .gpu_s = gpu } };
+    s.alone = true; /* nobody waits, and nothing is being written */
+    run(&s);
+    for (int i = 0; i < 3; i++)
+        cr_expect_float_eq(s.ttft_s[i], gpu[i], 1e-8);
+    cr_expect_float_eq(s.end_s, 1 + 2.5 + 0.75, 1e-8);
+    free(s.ttft_s);
+}
+
 /* ---- steps ------------------------------------------------------------------ */
 
 /* Three requests on a GPU with 1 ms for a token, 1 ms to read the weights, 1 us to read the KV of a token, and 3 tokens of
@@ -271,4 +321,28 @@ Test(simulate, steps_share_a_gpu_between_prefills_and_tokens)
     cr_expect_float_eq(e2e_s[0], 3 + 2 * 1.4e-3 + 3e-6, 1e-9);
     cr_expect_float_eq(ttft_s[1], 3 + 2 * 1.4e-3 + 3e-6 + 0.1 - 1e-6, 1e-9);
     cr_expect_float_eq(ttft_s[2], 1e-3, 1e-9);
+}
+
+Test(simulate, an_idle_gpu_works_in_steps)
+{
+    static const int64_t at[] = { 0, 1000000000 };
+    static const int32_t output[] = { 1, 1 };
+    double gpu_s[] = { 0.25, 0.25 }, e2e_s[2];
+    struct worker k = { .w = { .gpu_s = gpu_s }, .asked = 2, .done = 2 };
+    const struct steps_gpu gpu = {
+        .token_s = 0.5e-3, .weights_bytes = 1e9, .kv_token_bytes = 1e6, .memory_bytes = 1e12, .bytes_per_s = 1e12
+    };
+    struct simulation s = simulation_of(&k.w, &(struct tiers){ &disk, 1 }, at, 2, 1);
+
+    s.policy = (struct sim_policy){ arrive, NULL, finish, idle, worked, &k };
+    s.gpu = &gpu;
+    s.output = output;
+    s.e2e_s = e2e_s;
+    run(&s);
+    /* Work of 2 s begins at 0.25, in steps of 1.024 s; the request at 1 joins its second step for 0.048 s, and has the third
+     * one for itself. */
+    cr_expect_float_eq(s.ttft_s[0], 0.25, 1e-8);
+    cr_expect_float_eq(s.ttft_s[1], 0.25 + 2 + 0.25 - 1, 1e-8);
+    cr_expect_eq(k.done, 3);
+    free(s.ttft_s);
 }
