@@ -23,7 +23,7 @@ static struct {
     struct opt_list policy;
     double warm, min_quality;
     int gpus, output_tokens, seed;
-    bool raw, validate, batch;
+    bool raw, validate, batch, topics_change;
     struct opt_common common;
 } cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
 
@@ -34,6 +34,8 @@ static const struct opt opts[] = {
     OPT_TEXT(
         0, "contexts", &cfg.contexts, "map|zipf:S[,drift:D][,churn:C]",
         "let the contexts of the trace stand for those of the table, in turn; or draw those that requests ask for"),
+    OPT_BOOL(0, "topics-change", &cfg.topics_change,
+             "ask the first half of a context's test questions in the first half of its requests, then the others"),
     OPT_HEAD("Without a table, and with --batch"),
     OPT_WORDS(0, "assume", &cfg.assume,
               "FACTOR:QUALITY,...: configs that make KV so many times smaller, and the quality of their answers; the "
@@ -93,7 +95,10 @@ static const struct tool tool = {
         "\n"
         "night is the plan that evp-plan makes from the requests that do not count, night:load with their rate; "
         "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's; live follows the requests, as "
-        "evp_plan_used() does; with live:500 one weighs e times less after 500 others.",
+        "evp_plan_used() does; with live:500 one weighs e times less after 500 others.\n"
+        "\n"
+        "drift is night, and profiles a context again, when a GPU is idle, whose answers are worse than predicted by more "
+        "than 0.3, or with drift:0.1 by more than 0.1.",
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"
                 "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"
@@ -164,6 +169,8 @@ static int take_options(struct run *run, struct err *err)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
     if (cfg.assume && cfg.contexts)
         return err_set(err, ERR_USAGE, "--assume takes contexts from the trace; --contexts draws those of a table");
+    if (cfg.assume && cfg.topics_change)
+        return err_set(err, ERR_USAGE, "--topics-change needs a table: --assume has no questions");
     if (!cfg.assume && !cfg.batch && (cfg.model || cfg.gpu))
         return err_set(err, ERR_USAGE, "--%s is for --assume and --batch: a table has its own times",
                        cfg.model ? "model" : "gpu");
@@ -257,6 +264,7 @@ static int open_world(struct run *run, struct err *err)
     run->world.in = &run->in;
     run->world.n = run->trace.n;
     run->world.warm = (int)(cfg.warm * run->trace.n);
+    run->world.topics_change = cfg.topics_change;
     return world_open(&run->world, (uint64_t)cfg.seed, err);
 }
 

@@ -29,7 +29,8 @@ void replay_out_head(struct buf *out, const struct tiers *tiers)
     buf_adds(out, "\thits_recompute\ttoken_hits\tgpu_busy");
     for (int t = 0; t < tiers->n; t++)
         buf_printf(out, "\tbusy_%s", tiers->at[t].name);
-    buf_adds(out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\titl_s\te2e_s\n");
+    buf_adds(out,
+             "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\titl_s\te2e_s\tprofiled\tprofiling_s\n");
 }
 
 void replay_out_line(struct buf *out, const struct replay_line *line, const struct lane *l)
@@ -59,6 +60,8 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     buf_printf(out, "\t%lld", (long long)l->operations);
     put_real(out, o->itl_s);
     put_real(out, o->e2e_s);
+    buf_printf(out, "\t%lld", (long long)l->profiled);
+    put_real(out, l->profiling_s);
     buf_addc(out, '\n');
 }
 

@@ -34,23 +34,47 @@ static int list_questions(const struct table *t, int32_t **first, int32_t **of, 
     return 0;
 }
 
-int world_open(struct replay_world *w, uint64_t seed, struct err *err)
+/* The question of a context's request number k of `asks`, of n questions. */
+static int changing(int k, int n, int asks)
 {
-    const struct table *t = &w->in->table;
-    struct rng r = rng_named(seed, "questions");
-    int32_t *first = NULL, *list = NULL, *turn = calloc((size_t)t->n_contexts + 1, sizeof(*turn));
+    int early = (n + 1) / 2, half = (asks + 1) / 2;
 
-    w->question = malloc(((size_t)w->n + 1) * sizeof(*w->question));
-    int code = turn && w->question ? list_questions(t, &first, &list, err) : err_nomem(err);
-    for (int c = 0; c < t->n_contexts && !code; c++)
+    return k < half || n == 1 ? k % early : early + (k - half) % (n - early);
+}
+
+/* list: the test questions of context c are list[first[c]] to before list[first[c + 1]]. */
+static int choose_questions(struct replay_world *w, const int32_t *first, const int32_t *list, uint64_t seed,
+                            struct err *err)
+{
+    int n_contexts = w->in->table.n_contexts;
+    struct rng r = rng_named(seed, "questions");
+    int32_t *turn = calloc((size_t)n_contexts + 1, sizeof(*turn));
+    double *asks = calloc((size_t)n_contexts + 1, sizeof(*asks));
+    int code = turn && asks ? 0 : err_nomem(err);
+
+    if (!code)
+        world_count(w, 0, w->n, asks);
+    for (int c = 0; c < n_contexts && !code && !w->topics_change; c++)
         turn[c] = first[c + 1] > first[c] ? (int32_t)rng_below(&r, (uint64_t)(first[c + 1] - first[c])) : 0;
     for (int i = 0; i < w->n && !code; i++) {
-        int c = w->block_tokens ? -1 : w->path[w->first[i]], n_questions = c < 0 ? 0 : first[c + 1] - first[c];
-        w->question[i] = n_questions ? list[first[c] + turn[c]++ % n_questions] : -1;
+        int c = w->block_tokens ? -1 : w->path[w->first[i]], n = c < 0 ? 0 : first[c + 1] - first[c];
+        int k = n ? turn[c]++ : 0;
+        w->question[i] = n ? list[first[c] + (w->topics_change ? changing(k, n, (int)asks[c]) : k % n)] : -1;
     }
+    free(turn);
+    free(asks);
+    return code;
+}
+
+int world_open(struct replay_world *w, uint64_t seed, struct err *err)
+{
+    int32_t *first = NULL, *list = NULL;
+
+    w->question = malloc(((size_t)w->n + 1) * sizeof(*w->question));
+    int code = w->question ? list_questions(&w->in->table, &first, &list, err) : err_nomem(err);
+    code = code ? code : choose_questions(w, first, list, seed, err);
     free(first);
     free(list);
-    free(turn);
     if (code)
         world_close(w);
     return code;

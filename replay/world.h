@@ -5,8 +5,9 @@
  * before it. What comes after them is computed for every request.
  *
  * Each request asks one of its context's test questions; the requests of a context take them in turn, beginning
- * anywhere. So quality is that of answers, not of a mean, and over whole turns their mean is the table's. A context
- * without test questions has the quality to plan with.
+ * anywhere. So quality is that of answers, not of a mean, and over whole turns their mean is the table's. With
+ * `topics_change` the first half of a context's requests takes the first half of its questions in turn, the second half
+ * the others. A context without test questions has the quality to plan with.
  */
 #ifndef EVP_WORLD_H
 #define EVP_WORLD_H
@@ -18,7 +19,8 @@ struct replay_world {
     const int32_t *path;              // borrowed: the rows of request i are path[first[i]] to before path[first[i + 1]]
     const int32_t *first;             // (n + 1) borrowed
     int n, warm;                      // requests; those before `warm` are not counted
-    int32_t *question;                // (n) of the table; -1: its context has no test questions
+    bool topics_change;
+    int32_t *question; // (n) of the table; -1: its context has no test questions
     /* of runs of blocks; 0 and NULL: rows are contexts */
     int64_t block_tokens;
     const int64_t *tokens;  // (n) borrowed: of the whole prompts

@@ -9,6 +9,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 TestSuite(lane, .init = night_open, .fini = night_close);
 
@@ -167,4 +168,89 @@ Test(lane, compression_and_eviction_together_as_in_figure_2_of_evicpress)
     expect_figure("night", 3, 0.5, 1);
     expect_figure("evicpress", 3, 0.5, 1);
     expect_figure("live:100", 3, 0.5, 1);
+}
+
+/* ---- profiled again --------------------------------------------------------- */
+
+enum { WATCHED = 20 };
+
+/* One context. Its train question is answered by half of it with a quality of 0.9, its test questions with 0.4 and 0.6. */
+static void read_drifting(struct placement_input *in)
+{
+    static const char *const config[] = { "none", "half" }, *const split[] = { "train", "test", "test" };
+    static const float similarity[] = { 1, 0.9F, 1, 0.4F, 1, 0.6F };
+    static const double train[] = { 1, 0.9 };
+    static struct tier tier = { .name = "slow", .capacity = 80LL * GB, .read_bytes_per_s = 1e9 };
+    const struct placement_files files = { .table = "drifting", .want = TABLE_PLAN };
+    struct table t;
+    struct err err;
+
+    cr_assert_eq(table_alloc(&t, 1, 2, 3, &err), 0);
+    cr_assert_eq(table_alloc_scores(&t, 0, &err), 0);
+    t.context_id[0] = "it";
+    t.kv_bytes[0] = GB;
+    t.prefill_s[0] = 60;
+    t.question_s[0] = 0.25;
+    for (int v = 0; v < 2; v++) {
+        t.config_name[v] = config[v];
+        t.cell_bytes[v] = GB / (v + 1);
+        t.quality_train[v] = train[v];
+    }
+    for (int q = 0; q < 3; q++) {
+        t.question_split[q] = split[q];
+        t.question_context[q] = 0;
+    }
+    memcpy(t.similarity, similarity, sizeof(similarity));
+    *in = (struct placement_input){ .max_move = INT64_MAX, .kind = QUALITY_RAW, .tiers = { &tier, 1 } };
+    cr_assert_eq(placement_input_take(in, &t, &files, &err), 0, "%s", err.msg);
+}
+
+static void expect_drift(const char *policy, double quality, int profiled)
+{
+    struct placement_input in;
+    int32_t path[WATCHED + 1] = { 0 }, first[WATCHED + 2];
+    struct err err;
+
+    read_drifting(&in);
+    for (int i = 0; i < WATCHED + 2; i++)
+        first[i] = i;
+    struct replay_world w = { .in = &in, .path = path, .first = first, .n = WATCHED + 1, .warm = 1 };
+    cr_assert_eq(world_open(&w, 1, &err), 0);
+    struct lane l = { .world = &w, .alpha = 2, .n_gpus = 1, .alone = true };
+    run(&l, policy);
+    cr_expect_float_eq(l.outcome.quality, quality, 1e-6, "%s: %g", policy, l.outcome.quality);
+    cr_expect_eq(l.profiled, profiled, "%s", policy);
+    cr_expect_float_eq(l.profiling_s, profiled * (60 + 2 * 8 * 2 * 0.25), 1e-9);
+    cr_expect_eq(l.operations, profiled);
+    lane_close(&l);
+    world_close(&w);
+    in.tiers = (struct tiers){ 0 };
+    placement_input_release(&in);
+}
+
+/* All of it costs half a second more than half of it: at alpha 2, half is better as long as it loses less than a quarter. */
+Test(lane, a_context_whose_answers_are_worse_than_predicted_is_profiled_again)
+{
+    const double eight = (8 * 0.5 + (WATCHED - 8)) / WATCHED; /* the mean of eight is 0.5, which is 0.4 less */
+
+    expect_drift("night", 0.5, 0);
+    expect_drift("drift", eight, 1);
+    expect_drift("drift:0.39", eight, 1);
+    expect_drift("drift:0.41", 0.5, 0);
+}
+
+Test(lane, topics_change)
+{
+    struct placement_input in;
+    int32_t path[5] = { 0 }, first[6] = { 0, 1, 2, 3, 4, 5 };
+    struct err err;
+
+    read_drifting(&in);
+    struct replay_world w = { .in = &in, .path = path, .first = first, .n = 5, .topics_change = true };
+    cr_assert_eq(world_open(&w, 1, &err), 0);
+    for (int i = 0; i < 5; i++)
+        cr_expect_eq(w.question[i], i < 3 ? 1 : 2);
+    world_close(&w);
+    in.tiers = (struct tiers){ 0 };
+    placement_input_release(&in);
 }
