@@ -1,0 +1,31 @@
+"""answers.py - writes a scored table with h5py from the similarities of answers; docs/formats/table.md describes it."""
+import h5py, numpy as np
+
+
+def write(path, similarity, configs, contexts, share):
+    """similarity (C, V, Q): of each context's questions the first is its train question. contexts: n_tokens, prefill_s,
+    question_s, kv_bytes, each (C). share (C, V): bytes of a config, of kv_bytes."""
+    C, V, Q = similarity.shape
+    text, similarity = h5py.string_dtype("utf-8"), np.float32(similarity)
+    with h5py.File(path, "w") as f:
+        put = lambda name, data, kind: f.create_dataset(name, data=np.array(data, dtype=object if kind is text else kind), dtype=kind)
+        f.attrs.update(dict(evp="table", model="recorded", model_digest="ab" * 32, backend="cpu", dtype="f32",
+                            embedder_digest="cd" * 32, lineage='{"tool":"answers.py"}', version=np.int64(1)))
+        put("/contexts/id", [f"c{c}" for c in range(C)], text)
+        put("/contexts/dataset", ["recorded"] * C, text)
+        put("/contexts/token_digest", [f"{c:064x}" for c in range(C)], text)
+        for name, data in contexts.items():
+            put(f"/contexts/{name}", data, np.int64 if name in ("n_tokens", "kv_bytes") else float)
+        put("/configs/name", list(configs), text)
+        put("/questions/id", [f"c{c}/q{q}" for c in range(C) for q in range(Q)], text)
+        put("/questions/text", ["?"] * (C * Q), text)
+        put("/questions/split", (["train"] + ["test"] * (Q - 1)) * C, text)
+        put("/questions/context", np.repeat(np.arange(C), Q), np.int64)
+        put("/answers/text", np.full((C * Q, V), "!").tolist(), text)
+        put("/answers/n_tokens", np.ones((C * Q, V)), np.int32)
+        put("/answers/similarity", similarity.transpose(0, 2, 1).reshape(C * Q, V), np.float32)
+        put("/cells/bytes", share * contexts["kv_bytes"][:, None], np.int64)
+        for name, data in (("size_frac", share), ("keep_frac", share), ("compress_s", 0 * share), ("decompress_s", 0 * share)):
+            put(f"/cells/{name}", data, float)
+        put("/quality/train", similarity[:, :, 0], float)
+        put("/quality/test", similarity[:, :, 1:].astype(float).mean(2), float)
