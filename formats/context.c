@@ -280,7 +280,7 @@ int question_from_json(struct question *q, const struct json *row, struct err *e
         err_set(err, ERR_FORMAT, "field 'split' is '%s', not 'train' or 'test'", split);
     else if (!*q->id || !*q->text)
         err_set(err, ERR_FORMAT, "field '%s' is empty", *q->id ? "text" : "id");
-    else if (!(q->asked_at >= 0))
+    else if (!(q->asked_at >= 0 && q->asked_at <= QUESTION_ASKED_MAX))
         err_set(err, ERR_FORMAT, "field 'asked_at' is %g, not a number of seconds since 1970", q->asked_at);
     else
         return 0;

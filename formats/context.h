@@ -77,6 +77,8 @@ void contexts_release(struct contexts *c);
 enum split { SPLIT_TRAIN, SPLIT_TEST };
 const char *split_name(enum split split);
 
+#define QUESTION_ASKED_MAX 1e11 // in the year 5138; larger numbers are milliseconds by mistake
+
 struct question {
     char *id, *context, *text, *origin;
     enum split split;

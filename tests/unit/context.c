@@ -137,6 +137,10 @@ Test(question, refuses)
         { "{\"id\":\"q\",\"context\":\"a\",\"text\":\"t\"}", "field 'split' is missing" },
         { "{\"id\":\"q\",\"context\":\"a\",\"text\":\"t\",\"split\":\"dev\"}",
           "field 'split' is 'dev', not 'train' or 'test'" },
+        { "{\"id\":\"q\",\"context\":\"a\",\"text\":\"t\",\"split\":\"test\",\"asked_at\":-1}",
+          "field 'asked_at' is -1, not a number of seconds since 1970" },
+        { "{\"id\":\"q\",\"context\":\"a\",\"text\":\"t\",\"split\":\"test\",\"asked_at\":1.7e12}",
+          "field 'asked_at' is 1.7e+12, not a number of seconds since 1970" },
         { "{\"id\":\"q\",\"context\":\"a\",\"text\":\"\",\"split\":\"test\"}", "field 'text' is empty" },
     };
     struct question q;
