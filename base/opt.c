@@ -62,7 +62,7 @@ static void warn_size(const struct opt *o, const char *s)
 
 static double time_unit(const struct opt *o)
 {
-    return *o->arg == 'H' ? 3600 : 1;
+    return *o->arg == 'D' ? 86400 : *o->arg == 'H' ? 3600 : 1;
 }
 
 static bool set_value(const struct opt *o, const char *s)
@@ -342,7 +342,10 @@ static void refuse_value(struct argp_state *state, const struct opt *o, const ch
         argp_error(state, "'--%s=%s' is not I/N with I from 1 to N", o->name, value);
     else if (o->type == OPT_TIME)
         argp_error(state, "'--%s=%s' is not a time from %.10g to %.10g %s (3, or 500ms, 20s, 5min, 3h, 2d)", o->name,
-                   value, o->min, o->max, *o->arg == 'H' ? "hours" : "seconds");
+                   value, o->min, o->max,
+                   *o->arg == 'D'   ? "days"
+                   : *o->arg == 'H' ? "hours"
+                                    : "seconds");
     else if (meant(o, value, text))
         argp_error(state, "'--%s=%s' is not a number from %.10g to %.10g; did you mean %s?", o->name, value, o->min,
                    o->max, text);

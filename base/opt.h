@@ -57,7 +57,7 @@ enum opt_type {
     OPT_LIST,  // struct opt_list: every value given, in the order given
     OPT_ENUM,  // int, index into the '|'-separated words of `arg`
     OPT_SHARE, // struct shard: I/N
-    OPT_TIME,  // double, as parse_time() reads it, in SECONDS or HOURS as `arg` says
+    OPT_TIME,  // double, as parse_time() reads it, in SECONDS, HOURS or DAYS as `arg` says
     OPT_JOIN,  // const char *; given several times, the values are joined with commas
 };
 
@@ -102,7 +102,7 @@ struct opt {
     {                                                                                                                  \
         OPT_FLOAT, c, n, _Generic((p), double * : (p)), "X", h, lo, hi                                                 \
     }
-/* unit: "SECONDS" or "HOURS" */
+/* unit: "SECONDS", "HOURS" or "DAYS" */
 #define OPT_PERIOD(c, n, p, unit, lo, hi, h)                                                                           \
     {                                                                                                                  \
         OPT_TIME, c, n, _Generic((p), double * : (p)), unit, h, lo, hi                                                 \
@@ -177,6 +177,9 @@ struct opt {
 #define OPT_TRUNCATE(p)                                                                                                \
     OPT_BOOL(0, "truncate", p, "cut contexts longer than the model allows, instead of leaving them out")
 #define OPT_PER_CONTEXT(p) OPT_NUM(0, "per-context", p, 1, 10000, "number of questions about each context")
+#define OPT_FORGET(p)                                                                                                  \
+    OPT_PERIOD(0, "forget", p, "DAYS", 0, 1e6,                                                                         \
+               "leave out contexts that nobody has asked about for this long before the last request; 0: none")
 #define OPT_PRIOR(p)                                                                                                   \
     OPT_TEXT(0, "prior", p, "TABLE",                                                                                   \
              "scored table of other contexts; its predictions count like 10 more contexts; for few contexts")

@@ -27,7 +27,7 @@ static struct {
     const char *model, *chat, *output;
     bool requests, hash_ids, halves;
     int min_uses, top, per_context;
-    double half_life;
+    double half_life, forget;
     struct opt_common common;
 } cfg = { .seed = -1, .min_uses = 2, .per_context = 8 };
 
@@ -46,6 +46,7 @@ static const struct opt opts[] = {
     OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only beginnings of at least N prompts"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
+    OPT_FORGET(&cfg.forget),
     OPT_PERIOD(0, "half-life", &cfg.half_life, "HOURS", 0, 1e6,
                "time until a use counts half, back from the last request; 0: every use counts 1"),
     OPT_BOOL(0, "halves", &cfg.halves,
@@ -81,7 +82,8 @@ static const struct tool tool = {
         "questions and an access log: contexts.jsonl, questions.jsonl and access.jsonl in the folder --output.\n"
         "\n"
         "With --requests, --dataset names models, and --min-tokens counts the tokens that a server caches, with the "
-        "model's chat template; without --min-tokens a context has at least 1 KiB.",
+        "model's chat template; without --min-tokens a context has at least 1 KiB. Of each context the questions asked last are "
+        "kept, in whole days; --seed draws others of the same day.",
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
                 "  evp-import /usr/share/common-licenses >contexts.jsonl\n"
@@ -261,8 +263,8 @@ static int check_requests(struct err *err)
 {
     if (!cfg.output || strcmp(cfg.output, "-") == 0)
         return err_set(err, ERR_USAGE, "--requests writes three files and needs --output, the name of their folder");
-    if (cfg.limit || cfg.seed >= 0)
-        return err_set(err, ERR_USAGE, "--limit and --seed exclude --requests; use --top");
+    if (cfg.limit)
+        return err_set(err, ERR_USAGE, "--limit excludes --requests; use --top");
     return 0;
 }
 
@@ -278,6 +280,8 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
                             .min_bytes = counted ? (size_t)cfg.min_tokens : MIN_BYTES,
                             .top = cfg.top },
                 .per_context = cfg.per_context,
+                .seed = cfg.seed > 0 ? (uint64_t)cfg.seed : 0,
+                .forget = cfg.forget * 86400,
                 .half_life = cfg.half_life * 3600,
                 .halves = cfg.halves,
                 .ids = cfg.hash_ids ? REQUESTS_IDS_HASHED : REQUESTS_IDS_READABLE,

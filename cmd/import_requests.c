@@ -51,6 +51,7 @@ static void say_written(const struct writing *w)
     summary_int("questions", w->n_questions);
     summary_int("requests", rq->n_used);
     summary_int("requests_covered", rq->n_covered);
+    summary_int("contexts_forgotten", rq->n_forgotten);
     summary_int("rows_left_out", rq->n_damaged);
     log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
@@ -58,6 +59,9 @@ static void say_written(const struct writing *w)
     if (w->n_length)
         log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
                  w->n_length, w->n_length == 1 ? "" : "s");
+    if (rq->n_forgotten)
+        log_info("%d shared beginning%s left out: no request within --forget before the last one", rq->n_forgotten,
+                 rq->n_forgotten == 1 ? "" : "s");
     if (rq->n_lacking[SPLIT_TRAIN] || rq->n_lacking[SPLIT_TEST])
         log_warn("of the contexts %d have no train questions and %d no test questions; evp-qgen '%s/contexts.jsonl' "
                  "makes some",
@@ -136,8 +140,9 @@ static int write_files(struct writing *w, struct err *err)
     if (!code)
         code = requests_write(&w->im->rq, &sink, err);
     if (!code && w->n_contexts == 0)
-        code =
-            err_set(err, ERR_FORMAT, "no beginning is long enough and shared by enough prompts that go on differently");
+        code = err_set(err, ERR_FORMAT,
+                       "no beginning is long enough and shared by enough prompts that go on differently%s",
+                       w->im->rq.n_forgotten ? ", and was used within --forget" : "");
     for (int i = 0; i < w->n_out; i++) {
         if (code)
             rows_abort(&w->out[i]);

@@ -66,12 +66,12 @@ struct requests_slot *requests_slot_of(const struct requests *rq, const struct r
     return found >= 0 ? &rq->slot[found] : NULL;
 }
 
-uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks)
+uint64_t requests_rest(const struct requests *rq, const struct requests_slot *s, const struct request *r, bool *asks)
 {
     size_t n = r->bytes.n - s->at;
 
     *asks = n <= REQUESTS_MAX_QUESTION + s->common && !requests_continues(r, s->at + s->common);
-    uint64_t digest = digest_xxh3(r->bytes.at + s->at, n);
+    uint64_t digest = digest_xxh3_seeded(r->bytes.at + s->at, n, rq->seed);
     return digest ? digest : 1;
 }
 
@@ -90,6 +90,7 @@ static int begin_slot(struct requests *rq, struct requests_slot *s, const struct
     s->common = s->n_ahead;
     s->tail = s->n_tail;
     s->min_n = r->bytes.n;
+    s->newest = -(double)INFINITY;
     return 0;
 }
 
@@ -108,20 +109,33 @@ static void compare(struct requests_slot *s, const struct request *r)
     s->min_n = r->bytes.n < s->min_n ? r->bytes.n : s->min_n;
 }
 
-/* Keeps the rests with the smallest digests. */
-static void keep_question(struct requests_slot *s, uint64_t rest, int max)
+/* Whole days, so that the last minutes of a log do not fill the list, and a draw stays the same as long as it can. */
+static double days_ago(const struct requests *rq, double at)
 {
-    int i = s->n_asked;
+    return fmax(0, floor((rq->last - at) / DAY)); /* fmax ignores NAN: no request has a time */
+}
 
-    for (int q = 0; q < s->n_asked; q++)
-        if (s->asked[q] == rest)
-            return;
-    while (i > 0 && s->asked[i - 1] > rest) {
-        s->asked[i] = s->asked[i - 1]; /* the array has space for max + 1 */
-        i--;
-    }
-    s->asked[i] = rest;
-    s->n_asked += s->n_asked < max;
+static bool is_better(const struct requests *rq, const struct requests_asked *a, const struct requests_asked *b)
+{
+    double a_days = days_ago(rq, a->at), b_days = days_ago(rq, b->at);
+
+    return a_days != b_days ? a_days < b_days : a->rest < b->rest;
+}
+
+/* Keeps the best rests. A rest only gets better when it is asked again, so one that was dropped returns in time. */
+static void keep_question(const struct requests *rq, struct requests_slot *s, struct requests_asked q)
+{
+    int i = 0;
+
+    while (i < s->n_asked && s->asked[i].rest != q.rest)
+        i++;
+    if (i < s->n_asked)
+        q.at = fmax(q.at, s->asked[i].at);
+    else
+        s->n_asked += s->n_asked < rq->per_context; /* the array has space for one more */
+    for (; i > 0 && is_better(rq, &q, &s->asked[i - 1]); i--)
+        s->asked[i] = s->asked[i - 1];
+    s->asked[i] = q;
 }
 
 static int compare_request(void *arg, const struct request *r, struct err *err)
@@ -135,13 +149,25 @@ static int compare_request(void *arg, const struct request *r, struct err *err)
     if (!s->ahead && begin_slot(rq, s, r, err))
         return err->code;
     compare(s, r);
-    uint64_t rest = requests_rest(s, r, &asks);
+    uint64_t rest = requests_rest(rq, s, r, &asks);
+    double at = isnan(r->time) ? (double)INFINITY : r->time; /* unknown: as new as the newest */
+    s->newest = fmax(s->newest, at);
     bool before = rq->halves && r->time < rq->first / 2 + rq->last / 2; /* false for NAN */
     double weight = rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - rq->last) / rq->half_life) : 1;
     *(before ? &s->uses_before : &s->uses) += weight;
     if (asks)
-        keep_question(s, rest, rq->per_context);
+        keep_question(rq, s, (struct requests_asked){ rest, at });
     return 0;
+}
+
+/* Before contexts are made: a slot is left out even if another one is cut back to the same context. */
+static void forget(struct requests *rq)
+{
+    for (int i = 0; i < rq->n_chosen; i++)
+        if (rq->slot[i].ahead && rq->last - rq->slot[i].newest > rq->forget) {
+            rq->slot[i].state = SLOT_DROPPED;
+            rq->n_forgotten++;
+        }
 }
 
 int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err)
@@ -164,7 +190,10 @@ int requests_find(struct requests *rq, struct err *err)
         return err->code;
     if (choose(rq, err))
         return err->code;
-    return rq->n_chosen ? requests_each(rq, REQUESTS_AGAIN, compare_request, rq, err) : 0;
+    int code = rq->n_chosen ? requests_each(rq, REQUESTS_AGAIN, compare_request, rq, err) : 0;
+    if (!code && rq->forget > 0)
+        forget(rq);
+    return code;
 }
 
 void requests_close(struct requests *rq)

@@ -29,7 +29,9 @@ enum requests_ids { REQUESTS_IDS_READABLE, REQUESTS_IDS_HASHED }; // first words
 struct requests {
     /* set by the caller */
     struct prefix_choice choice;
-    int per_context;  // questions kept per context, selected by the digest of their text
+    int per_context;  // questions kept per context: those asked last, in whole days; within a day drawn by digest
+    uint64_t seed;    // of the draw
+    double forget;    // seconds: contexts whose last request is this long before the last of all are left out; 0: none
     double half_life; // seconds after which a use counts half; 0: every use counts 1
     bool halves;      // uses in the first half of the logs' time are counted apart
     enum requests_ids ids;
@@ -47,6 +49,7 @@ struct requests {
     int64_t n_used;     // requests to wanted models
     double first, last; // their earliest and latest time; NaN: no request has a time
     int n_chosen;       // contexts
+    int n_forgotten;    // of these, left out by `forget`
     int64_t n_covered;  // requests that belong to written contexts
     int n_lacking[2];   // written contexts without questions of a split (enum split)
 

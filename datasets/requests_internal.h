@@ -25,8 +25,15 @@ int requests_each(struct requests *rq, enum requests_reading reading, request_vi
 /* ---- requests.c ---- */
 
 enum {
+    DAY = 86400,       // seconds
     SLOT_AHEAD = 1024, // bytes compared after a node: more than a chunk, less than a question
     SLOT_TAIL = 512,   // bytes compared at the end of prompts
+};
+
+/* A rest that becomes a question. */
+struct requests_asked {
+    uint64_t rest; // its digest; 0: written
+    double at;     // time of the last request with it; INFINITY: unknown
 };
 
 /* A chosen prefix, and its requests so far. */
@@ -38,8 +45,9 @@ struct requests_slot {
     size_t min_n;  // bytes of the shortest
     char *ahead;   // of the first one: up to SLOT_AHEAD bytes after `at`, then up to SLOT_TAIL at the end
     size_t n_ahead, n_tail;
-    uint64_t *asked; // digests of the rests that become questions, the smallest first; 0: written
+    struct requests_asked *asked; // the best first
     int n_asked;
+    double newest; // time of the last request; INFINITY: one has no time
     /* for the third reading */
     enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED, SLOT_MERGED } state;
     struct requests_slot *into; // SLOT_MERGED: the slot that was cut back to the same context, written or dropped
@@ -52,7 +60,7 @@ struct requests_slot {
 struct requests_slot *requests_slot_of(const struct requests *rq, const struct request *r);
 
 /* The rest of a request after the node of its context, and whether it may be a question: it is in the last message. */
-uint64_t requests_rest(const struct requests_slot *s, const struct request *r, bool *asks);
+uint64_t requests_rest(const struct requests *rq, const struct requests_slot *s, const struct request *r, bool *asks);
 
 /* ---- requests_marker.c ---- */
 

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 256 << 20, COPY_BLOCK = 1 << 20, DAY = 86400 };
+enum { MAX_LINE = 256 << 20, COPY_BLOCK = 1 << 20 };
 
 /* ---- opening -------------------------------------------------------------- */
 

@@ -10,6 +10,7 @@
 #include "datasets/import.h"
 #include "datasets/requests_internal.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -222,22 +223,22 @@ static int write_context(struct requests *rq, struct requests_slot *s, const str
 
 /* ---- questions ------------------------------------------------------------ */
 
-/* Is the request's rest one of the selected questions, and not written yet? */
-static bool is_drawn(struct requests_slot *s, const struct request *r)
+/* The selected question that the request's rest is, unless it is written; NULL: none. */
+static const struct requests_asked *drawn(const struct requests *rq, struct requests_slot *s, const struct request *r)
 {
     bool asks;
-    uint64_t rest = requests_rest(s, r, &asks);
+    uint64_t rest = requests_rest(rq, s, r, &asks);
 
     for (int i = 0; i < s->n_asked; i++)
-        if (s->asked[i] == rest) {
-            s->asked[i] = 0;
-            return !requests_continues(r, s->cut);
+        if (s->asked[i].rest == rest) {
+            s->asked[i].rest = 0;
+            return requests_continues(r, s->cut) ? NULL : &s->asked[i];
         }
-    return false;
+    return NULL;
 }
 
-static int write_question(struct requests_slot *s, const struct request *r, const struct requests_sink *sink,
-                          struct err *err)
+static int write_question(struct requests_slot *s, const struct request *r, double asked_at,
+                          const struct requests_sink *sink, struct err *err)
 {
     const char *text = r->bytes.at + s->cut;
     size_t n = r->bytes.n - s->n_ask - s->cut, i = 0;
@@ -249,6 +250,7 @@ static int write_question(struct requests_slot *s, const struct request *r, cons
         return 0;
     char *asked = strndup(text, n);
     struct question q = { .context = s->id, .text = asked, .origin = origin };
+    q.asked_at = isfinite(asked_at) ? asked_at : 0;
     q.id = asked ? question_new_id(s->id, asked) : NULL;
     if (q.id)
         q.split = question_split(q.id);
@@ -274,7 +276,8 @@ static int write_request(void *arg, const struct request *r, struct err *err)
     if (s->state == SLOT_NEW && write_context(w->rq, s, r, w->sink, err))
         return err->code;
     w->rq->n_covered += (s->state == SLOT_MERGED ? s->into : s)->state == SLOT_WRITTEN;
-    return s->state == SLOT_WRITTEN && is_drawn(s, r) ? write_question(s, r, w->sink, err) : 0;
+    const struct requests_asked *q = s->state == SLOT_WRITTEN ? drawn(w->rq, s, r) : NULL;
+    return q ? write_question(s, r, q->at, w->sink, err) : 0;
 }
 
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err)

@@ -6,7 +6,6 @@ printf "$line" "$long" one "$long" two "$long" three >good
 try good
 try good -o - 
 try good --limit 3 -o out
-try good --seed 1 -o out
 try good --half-life 5 -o out
 try nowhere -o out
 try . -o out
