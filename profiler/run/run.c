@@ -128,6 +128,7 @@ static int start_table(const struct run *run, const struct work *w, struct table
         t->question_split[q] = split_name(w->question[q]->split);
         t->question_origin[q] = w->question[q]->origin;
         t->question_context[q] = 0;
+        t->asked_at[q] = w->question[q]->asked_at > 0 ? w->question[q]->asked_at : (double)NAN;
     }
     t->prefill_flop[0] = engine_cost(run->engine, &(struct engine_work){ .n_tokens = w->ids.n }).prefill_flop;
     t->profiled_at[0] = clock_utc();

@@ -49,6 +49,7 @@ struct table {
     const char **question_id, **question_text, **question_split;        // (Q)
     const char **question_origin;                                       // (Q): its source; "": unknown
     int64_t *question_context;                                          // (Q): row in contexts
+    double *asked_at;          // (Q): time of the last request that asked it, seconds since 1970, UTC; NAN: unknown
     const char **gold_answers; // (Q): right answers, profiler/table/gold_list.h; "": none
     const char **sampled_text; // (Q): the reference's second answer
     int32_t *sampled_n_tokens; // (Q); -1: not run
@@ -167,6 +168,9 @@ int table_own(struct table *t, char *text, struct err *err) MUST_CHECK;
 /* Replaces a root attribute by a copy of `text`. */
 int table_set_text(char **attribute, const char *text, struct err *err) MUST_CHECK;
 
+/* Leaves out contexts with their questions and points, and other questions: those whose flag is false; NULL: none. */
+int table_keep(struct table *t, const bool *context, const bool *question, struct err *err) MUST_CHECK;
+
 /* ---- how it was made ---- */
 
 /* The settings that answers, sizes and times depend on; all measurements of a table share them. Strings are borrowed.
@@ -227,7 +231,7 @@ int tables_read(struct tables *tables, const char *path, struct err *err) MUST_C
 void tables_release(struct tables *tables); // zeroed is fine
 
 /* Unites tables. Contexts, configs and questions are in order of first appearance, and tables fill each other's gaps;
- * of a row or cell in several tables the first measured one counts. Scores and tiers are left out, to be computed
+ * of a row or cell in several tables the first measured one counts, of a question the latest asked_at. Scores and tiers are left out, to be computed
  * again. The lineage is the first table's. ERR_FORMAT when the tables were made differently, or an id stands for
  * different tokens or questions. *out does not borrow from the inputs. */
 int tables_unite(struct table *out, const struct tables *tables, struct err *err) MUST_CHECK;

@@ -5,6 +5,7 @@
 #include "base/map.h"
 #include "base/parallel.h"
 #include "base/utf8.h"
+#include "formats/context.h"
 #include "profiler/table/gold_list.h"
 #include "profiler/table/table_column.h"
 
@@ -206,6 +207,9 @@ static int check_questions(const struct table *t, struct err *err)
         if (strcmp(t->question_split[i], "train") != 0 && strcmp(t->question_split[i], "test") != 0)
             return err_set(err, ERR_FORMAT, "question '%s' has split '%s', not 'train' or 'test'", t->question_id[i],
                            t->question_split[i]);
+        if (t->asked_at && !(isnan(t->asked_at[i]) || (t->asked_at[i] >= 0 && t->asked_at[i] <= QUESTION_ASKED_MAX)))
+            return err_set(err, ERR_FORMAT, "question '%s': its asked_at is not a number of seconds since 1970",
+                           t->question_id[i]);
         const char *wrong = t->sampled_text ? sampled_fault(t, i) : NULL;
         if (wrong)
             return err_set(err, ERR_FORMAT, "the sampled answer to '%s': %s", t->question_id[i], wrong);

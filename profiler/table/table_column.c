@@ -25,6 +25,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
     { "/questions/text", COLUMN_TEXT, "Q", AT(question_text), SECTION_PROFILE, false, NEEDED, 1 },
     { "/questions/split", COLUMN_TEXT, "Q", AT(question_split), SECTION_PROFILE, false, NEEDED, 1 },
     { "/questions/origin", COLUMN_TEXT, "Q", AT(question_origin), SECTION_PROFILE, false, MAY_LACK, 2 },
+    { "/questions/asked_at", COLUMN_F64, "Q", AT(asked_at), SECTION_PROFILE, false, MAY_LACK, 2 },
     { "/questions/context", COLUMN_I64, "Q", AT(question_context), SECTION_PROFILE, false, NEEDED, 1 },
     { "/gold/answers", COLUMN_TEXT, "Q", AT(gold_answers), SECTION_PROFILE, false, MAY_LACK, 2 },
     { "/sampled/text", COLUMN_TEXT, "Q", AT(sampled_text), SECTION_PROFILE, false, MAY_LACK, 2 },

@@ -154,6 +154,7 @@ static int unite_questions(struct table *out, const struct table_rows *rows, con
         if (out->question_context[to] != context || strcmp(out->question_text[to], from->question_text[i]) != 0)
             return err_set(err, ERR_FORMAT, "question '%s' is different in two tables", from->question_id[i]);
         fill_texts(out, (size_t)to, from, (size_t)i, "Q");
+        out->asked_at[to] = fmax(out->asked_at[to], from->asked_at[i]); /* ignores NAN */
         if (out->sampled_n_tokens[to] < 0) {
             out->sampled_text[to] = from->sampled_text[i];
             out->sampled_n_tokens[to] = from->sampled_n_tokens[i];

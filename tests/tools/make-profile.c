@@ -5,6 +5,7 @@
  *     context   ID      [DATASET]
  *     question  SPLIT   ANSWER...        one for each config; "-": not run
  *     gold      JSON                     a list of right answers to the question before it
+ *     asked     SECONDS                  when it was asked last
  *     sampled   ANSWER                   the reference's second answer to it, at temperature 0.7
  * Every context has 100 tokens, a cache of 1,000 bytes, a prefill of 1 s and questions of 0.1 s.
  */
@@ -104,6 +105,8 @@ static void fill(struct table *t, const struct line *line, int n)
             t->context_dataset[c] = line[i].n > 2 ? line[i].field[2] : "";
         } else if (strcmp(line[i].field[0], "gold") == 0)
             t->gold_answers[q - 1] = line[i].field[1];
+        else if (strcmp(line[i].field[0], "asked") == 0)
+            parse_real(line[i].field[1], &t->asked_at[q - 1]);
         else if (strcmp(line[i].field[0], "sampled") == 0) {
             t->temperature = 0.7;
             t->sampled_text[q - 1] = line[i].field[1];

@@ -525,6 +525,9 @@ Test(table, rules)
     BROKEN(t.question_context[1] = 2);
     BROKEN(t.question_context[1] = -1);
     BROKEN(t.question_split[0] = "dev");
+    BROKEN(t.asked_at[0] = -1);
+    BROKEN(t.asked_at[0] = 1.7e12);
+    BROKEN(t.asked_at[0] = (double)INFINITY);
     BROKEN(t.answer_n_tokens[0] = -2);
     BROKEN(t.answer_n_tokens[0] = -1);
     BROKEN(t.cell_bytes[1] = -1);

@@ -58,6 +58,7 @@ static void fill(struct table *t)
         t->question_text[q] = "why\n?";
         t->question_split[q] = q ? "test" : "train";
         t->question_context[q] = q == 2;
+        t->asked_at[q] = q ? 1.75e9 + q : (double)NAN;
         t->question_origin[q] = q ? "api:m" : "";
         t->sampled_n_tokens[q] = q - 1;
         t->sampled_text[q] = q == 2 ? "so" : "";
