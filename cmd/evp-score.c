@@ -23,13 +23,14 @@
 #include "profiler/score/metric.h"
 #include "profiler/score/score.h"
 #include "profiler/score/times.h"
+#include "profiler/table/asked.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
     const char *embedder, *prior, *tiers, *output, *backend, *gpu, *times;
-    double alpha, prefill_tokens_per_s;
+    double alpha, prefill_tokens_per_s, question_half_life, since;
     int threads;
     struct opt_common common;
 } cfg = { .alpha = 1, .backend = "auto" };
@@ -37,6 +38,10 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
     OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)"),
+    OPT_PERIOD(0, "since", &cfg.since, "DAYS", 0, 1e6,
+               "leave out questions asked more than this long before the newest one; 0: none"),
+    OPT_PERIOD(0, "question-half-life", &cfg.question_half_life, "HOURS", 0, 1e6,
+               "time until a question counts half, back from the newest one; 0: every question counts 1"),
     OPT_PRIOR(&cfg.prior),
     OPT_HEAD("Times and utility"),
     OPT_TIERS(&cfg.tiers),
@@ -71,6 +76,10 @@ static const struct tool tool = {
         "train and the test questions, and the predicted train means; with --tiers also the time to first token and "
         "the utility (alpha * quality - TTFT) of every variant on each tier.\n"
         "\n"
+        "Questions from logs know when they were asked last: --question-half-life weighs the answers to new ones more in all "
+        "means, and --since leaves old ones out. Ages count back from the newest question; a question without a time is "
+        "as new.\n"
+        "\n"
         "Identical answers have similarity 1. The similarity of answers to different questions is measured too, and "
         "printed as the other end of the scale. Where a LongBench dataset has right answers (evp-qgen --from-dataset), "
         "its own metric scores all variants.\n"
@@ -80,6 +89,7 @@ static const struct tool tool = {
         "times that you measured.",
     .examples = "  evp-score profile.h5 --tiers tiers.json --alpha 1 -o table.h5\n"
                 "  evp-score shards/*.h5 -o table.h5\n"
+                "  evp-score profile.h5 --since 60d --question-half-life 14d -o table.h5\n"
                 "  evp-score profile.h5 --tiers tiers.json --gpu H100 -o table.h5\n"
                 "  evp-score profile.h5 --times h100.json -o table.h5\n",
 };
@@ -170,28 +180,28 @@ static int embed(void *arg, const char *const *text, int n, float *vector, struc
                         err);
 }
 
-static int embed_and_score(struct table *t, struct embedder *embedder, struct err *err)
+static int embed_and_score(struct table *t, struct embedder *embedder, const double *weight, struct err *err)
 {
     struct embedding embedding = { .embedder = embedder };
     struct score_embedder e = { embedder_width(embedder), embed, embed_cosine, &embedding };
     char digest[DIGEST_HEX];
 
     progress_begin("answers", (int64_t)table_n_answers(t) + (score_has_sampled(t) ? t->n_questions : 0));
-    int code = score_answers(t, &e, err);
+    int code = score_answers(t, &e, weight, err);
     progress_end();
     if (!code)
         code = embedder_digest(embedder, digest, err);
     return code ? code : table_set_text(&t->embedder_digest, digest, err);
 }
 
-static int find_quality(struct table *t, struct err *err)
+static int find_quality(struct table *t, const double *weight, struct err *err)
 {
     struct backend *backend =
         backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
     if (backend)
         backend_say(backend, cfg.threads);
     struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
-    int code = embedder ? embed_and_score(t, embedder, err) : err->code;
+    int code = embedder ? embed_and_score(t, embedder, weight, err) : err->code;
 
     embedder_close(embedder);
     if (backend)
@@ -306,7 +316,7 @@ static int set_times(struct table *t, struct err *err)
 }
 
 /* Predicts the train qualities, with the predictions of --prior if given. */
-static int predict(struct table *t, struct err *err)
+static int predict(struct table *t, const double *weight, struct err *err)
 {
     struct table from = { 0 };
     struct belief prior = { 0 };
@@ -318,19 +328,31 @@ static int predict(struct table *t, struct err *err)
     if (!code)
         code = score_predict(t, cfg.prior ? &prior : NULL, &n_asked, err);
     if (!code && t->predicted_facts)
-        code = exact_predict(t, err);
+        code = exact_predict(t, weight, err);
     belief_release(&prior);
     table_release(&from);
+    return code;
+}
+
+/* All scores, questions weighed by their age. */
+static int score_all(struct table *t, const struct tiers *tiers, struct err *err)
+{
+    double *weight = asked_weights(t, cfg.question_half_life * 3600, err);
+    int code = weight ? 0 : err->code;
+
+    if (!code && (find_quality(t, weight, err) || gold_score(t, err) || exact_score(t, weight, err) ||
+                  predict(t, weight, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err))))
+        code = err->code;
+    free(weight);
     return code;
 }
 
 static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct err *err)
 {
     unvisited_times(t, t);
-    if (set_times(t, err) || check_references(t, n_lost, err) ||
-        table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) || find_quality(t, err) || gold_score(t, err) ||
-        exact_score(t, err) || predict(t, err) || (tiers->n && score_tiers(t, tiers, cfg.alpha, err)) ||
-        table_write(t, cfg.output, err))
+    if ((cfg.since > 0 && asked_since(t, cfg.since * 86400, err)) || set_times(t, err) ||
+        check_references(t, n_lost, err) || table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) ||
+        score_all(t, tiers, err) || table_write(t, cfg.output, err))
         return err->code;
     summary_int("contexts", t->n_contexts);
     summary_int("contexts_without_quality", *n_lost);

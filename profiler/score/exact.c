@@ -5,6 +5,7 @@
 #include "planner/belief.h"
 #include "profiler/score/facts.h"
 #include "profiler/score/metric.h"
+#include "profiler/score/score.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -90,22 +91,25 @@ static int score_all(struct table *t, struct err *err)
 
 /* Number and standard deviation of the values behind a mean (C, V). */
 struct spread {
+    const double *weight; // (Q); NULL: all 1
     int32_t *n;
     double *std;
+    struct weight_sums *sums;
 };
 
-static int alloc_spread(struct spread *s, const struct table *t, struct err *err)
+static int alloc_spread(struct spread *s, const struct table *t, const double *weight, struct err *err)
 {
     size_t n = table_n_cells(t) + 1;
 
-    *s = (struct spread){ calloc(n, sizeof(*s->n)), calloc(n, sizeof(*s->std)) };
-    return s->n && s->std ? 0 : err_nomem(err);
+    *s = (struct spread){ weight, calloc(n, sizeof(*s->n)), calloc(n, sizeof(*s->std)), calloc(n, sizeof(*s->sums)) };
+    return s->n && s->std && s->sums ? 0 : err_nomem(err);
 }
 
 static void free_spread(struct spread *s)
 {
     free(s->n);
     free(s->std);
+    free(s->sums);
 }
 
 /* The means over the questions of a split (Welford). */
@@ -113,28 +117,31 @@ static void set_means(const struct table *t, const char *split, const float *eac
 {
     size_t n_cells = table_n_cells(t);
 
-    memset(s->n, 0, n_cells * sizeof(*s->n));
+    memset(s->sums, 0, n_cells * sizeof(*s->sums));
     memset(s->std, 0, n_cells * sizeof(*s->std));
     memset(mean, 0, n_cells * sizeof(*mean));
     for (int q = 0; q < t->n_questions; q++)
         for (int v = 0; v < t->n_configs; v++) {
             size_t cell = table_cell(t, (int)t->question_context[q], v);
             double is = (double)each[table_answer(t, q, v)], off = is - mean[cell];
-            if (isnan(is) || strcmp(t->question_split[q], split) != 0)
+            double weight = s->weight ? s->weight[q] : 1;
+            if (weight <= 0 || isnan(is) || strcmp(t->question_split[q], split) != 0)
                 continue;
-            mean[cell] += off / ++s->n[cell];
-            s->std[cell] += off * (is - mean[cell]);
+            weight_sums_add(&s->sums[cell], weight);
+            mean[cell] += weight * off / s->sums[cell].sum;
+            s->std[cell] += weight * off * (is - mean[cell]);
         }
     for (size_t i = 0; i < n_cells; i++) {
-        mean[i] = s->n[i] ? mean[i] : (double)NAN;
-        s->std[i] = s->n[i] > 1 ? sqrt(s->std[i] / (s->n[i] - 1)) : (double)NAN;
+        s->n[i] = weight_sums_n(&s->sums[i]);
+        mean[i] = s->n[i] ? fmin(fmax(mean[i], 0), 1) : (double)NAN; /* rounding may leave the unit interval */
+        s->std[i] = weight_sums_std(&s->sums[i], s->std[i]);
     }
 }
 
-int exact_score(struct table *t, struct err *err)
+int exact_score(struct table *t, const double *weight, struct err *err)
 {
     struct spread s;
-    int code = alloc_spread(&s, t, err);
+    int code = alloc_spread(&s, t, weight, err);
 
     if (!code)
         code = score_all(t, err);
@@ -181,11 +188,11 @@ static void predict_config(struct table *t, const struct belief *b, const struct
     }
 }
 
-int exact_predict(struct table *t, struct err *err)
+int exact_predict(struct table *t, const double *weight, struct err *err)
 {
     struct spread s;
     struct belief b = { 0 };
-    int code = alloc_spread(&s, t, err);
+    int code = alloc_spread(&s, t, weight, err);
 
     if (!code) {
         set_means(t, "train", t->facts_kept, t->facts_train, &s);

@@ -209,34 +209,37 @@ struct split_quality {
     const char *split;
     double *mean, *std;
     int32_t *n;
+    const double *weight;     // (Q); NULL: all 1
+    struct weight_sums *sums; // for score_split()
 };
 
 /* Calls `add` for every similarity of the split. */
 static void each_similarity(const struct table *t, const struct split_quality *s,
-                            void (*add)(const struct split_quality *, size_t cell, double is))
+                            void (*add)(const struct split_quality *, size_t cell, double weight, double is))
 {
     for (int q = 0; q < t->n_questions; q++) {
-        if (strcmp(t->question_split[q], s->split) != 0)
+        double weight = s->weight ? s->weight[q] : 1;
+        if (weight <= 0 || strcmp(t->question_split[q], s->split) != 0)
             continue;
         for (int v = 0; v < t->n_configs; v++) {
             float is = t->similarity[table_answer(t, q, v)];
             if (!isnan(is))
-                add(s, table_cell(t, (int)t->question_context[q], v), clamp_to_unit(is));
+                add(s, table_cell(t, (int)t->question_context[q], v), weight, clamp_to_unit(is));
         }
     }
 }
 
-static void add_to_mean(const struct split_quality *s, size_t cell, double is)
+static void add_to_mean(const struct split_quality *s, size_t cell, double weight, double is)
 {
-    s->mean[cell] += is;
-    s->n[cell]++;
+    s->mean[cell] += weight * is;
+    weight_sums_add(&s->sums[cell], weight);
 }
 
-static void add_to_std(const struct split_quality *s, size_t cell, double is)
+static void add_to_std(const struct split_quality *s, size_t cell, double weight, double is)
 {
     double off = is - s->mean[cell];
 
-    s->std[cell] += off * off;
+    s->std[cell] += weight * off * off;
 }
 
 /* In two passes, because the deviation needs the mean. */
@@ -246,23 +249,31 @@ static void score_split(const struct table *t, const struct split_quality *s)
 
     for (size_t i = 0; i < n_cells; i++) {
         s->mean[i] = s->std[i] = 0;
-        s->n[i] = 0;
+        s->sums[i] = (struct weight_sums){ 0 };
     }
     each_similarity(t, s, add_to_mean);
-    for (size_t i = 0; i < n_cells; i++)
-        s->mean[i] = s->n[i] ? s->mean[i] / s->n[i] : (double)NAN;
+    for (size_t i = 0; i < n_cells; i++) {
+        s->n[i] = weight_sums_n(&s->sums[i]);
+        s->mean[i] = s->n[i] ? s->mean[i] / s->sums[i].sum : (double)NAN;
+    }
     each_similarity(t, s, add_to_std);
     for (size_t i = 0; i < n_cells; i++)
-        s->std[i] = s->n[i] > 1 ? sqrt(s->std[i] / (s->n[i] - 1)) : (double)NAN;
+        s->std[i] = weight_sums_std(&s->sums[i], s->std[i]);
 }
 
-int score_answers(struct table *t, const struct score_embedder *e, struct err *err)
+int score_answers(struct table *t, const struct score_embedder *e, const double *weight, struct err *err)
 {
-    if (score_similarity(t, e, err))
-        return err->code;
-    score_split(t, &(struct split_quality){ "train", t->quality_train, t->quality_train_std, t->quality_train_n });
-    score_split(t, &(struct split_quality){ "test", t->quality_test, t->quality_test_std, t->quality_test_n });
-    return 0;
+    struct weight_sums *sums = calloc(table_n_cells(t) + 1, sizeof(*sums));
+    int code = sums ? score_similarity(t, e, err) : err_nomem(err);
+
+    if (!code) {
+        score_split(t, &(struct split_quality){ "train", t->quality_train, t->quality_train_std, t->quality_train_n,
+                                                weight, sums });
+        score_split(t, &(struct split_quality){ "test", t->quality_test, t->quality_test_std, t->quality_test_n, weight,
+                                                sums });
+    }
+    free(sums);
+    return code;
 }
 
 /* ---- errors of qualities --------------------------------------------------- */
@@ -423,9 +434,9 @@ int score_predict(struct table *t, const struct belief *prior, double *n_asked, 
     *n_asked = 0;
     if (has_numbers(t))
         return predict(t, &cells, n_asked, err);
-    struct split_quality s = { "train", calloc(n, sizeof(*s.mean)), calloc(n, sizeof(*s.std)),
-                               calloc(n, sizeof(*s.n)) };
-    int code = s.mean && s.std && s.n ? 0 : err_nomem(err);
+    struct split_quality s = { "train", calloc(n, sizeof(*s.mean)), calloc(n, sizeof(*s.std)), calloc(n, sizeof(*s.n)),
+                               NULL,    calloc(n, sizeof(*s.sums)) };
+    int code = s.mean && s.std && s.n && s.sums ? 0 : err_nomem(err);
     cells.std = s.std;
     cells.n = s.n;
     if (!code && spread_of(t, &s))
@@ -433,6 +444,7 @@ int score_predict(struct table *t, const struct belief *prior, double *n_asked, 
     free(s.mean);
     free(s.std);
     free(s.n);
+    free(s.sums);
     return code;
 }
 

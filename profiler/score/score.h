@@ -11,7 +11,7 @@
  *     bool *lost = calloc(t.n_contexts, sizeof(*lost));
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
  *     table_alloc_scores(&t, n_tiers + 1, &err);
- *     score_answers(&t, &embedder, &err);                 // similarity, quality
+ *     score_answers(&t, &embedder, weight, &err);         // similarity, quality
  *     score_predict(&t, NULL, &n_asked, &err);            // predictions, for evp-plan
  *     score_tiers(&t, &tiers, alpha, &err);               // TTFT and utility
  */
@@ -30,6 +30,28 @@
  * reference answered no question of any context. */
 int score_lost(const struct table *t, bool *lost);
 
+/* The sums behind a weighted mean, sum(w s) / sum(w). It is as sure as one of (sum w)^2 / sum(w^2) numbers (Kish 1965),
+ * and its variance is sum(w (s - mean)^2) / (sum(w) - sum(w^2) / sum(w)). With weights of 1: n, and n - 1. */
+struct weight_sums {
+    double sum, squares; // of the weights
+};
+
+static inline void weight_sums_add(struct weight_sums *w, double weight)
+{
+    w->sum += weight;
+    w->squares += weight * weight;
+}
+
+static inline int32_t weight_sums_n(const struct weight_sums *w)
+{
+    return w->sum > 0 ? (int32_t)lround(w->sum * w->sum / w->squares) : 0;
+}
+
+static inline double weight_sums_std(const struct weight_sums *w, double squares)
+{
+    return weight_sums_n(w) > 1 ? sqrt(fmax(squares, 0) / (w->sum - w->squares / w->sum)) : (double)NAN;
+}
+
 /* Functions that embed n texts as vector (n, width), and take the cosine of two vectors. */
 struct score_embedder {
     int width;
@@ -42,13 +64,14 @@ struct score_embedder {
  *
  * similarity: cosine with the reference's answer. Exactly 1 for equal texts, also two empty ones; NAN where either
  * answer was not run. quality: mean similarity over the questions of each context and split, each clamped to [0, 1];
- * NAN where none was run. With it the number of these similarities and their standard deviation (n - 1; NAN for n < 2).
+ * NAN where none was run. With it the number of these similarities and their standard deviation (n - 1; NAN for n < 2),
+ * each weighed (struct weight_sums). weight (Q): of each question; NULL: all 1. The other means are not weighed.
  * Questions of other splits do not count. unrelated: per context the mean similarity, clamped too, between the
  * reference's answers to two of its questions, of any split; each question is compared with at most UNRELATED_BEFORE
  * earlier ones. NAN with fewer than two. sampled_similarity: like similarity, between the reference's answer and its
  * sampled one. same_meaning: per context its mean over the questions of all splits, each clamped; NAN without. */
 enum { UNRELATED_BEFORE = 64 }; // more would take longer than embedding, and tell nothing new
-int score_answers(struct table *t, const struct score_embedder *e, struct err *err) MUST_CHECK;
+int score_answers(struct table *t, const struct score_embedder *e, const double *weight, struct err *err) MUST_CHECK;
 
 /* Did the reference answer any question a second time? */
 bool score_has_sampled(const struct table *t);

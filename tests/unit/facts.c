@@ -184,7 +184,7 @@ Test(facts, columns_of_a_table)
     t.answer_text[4] = "der Hund ist";
     t.answer_n_tokens[5] = -1;
     t.answer_text[5] = "";
-    cr_assert_eq(exact_score(&t, &err), 0, "%s", err.msg);
+    cr_assert_eq(exact_score(&t, NULL, &err), 0, "%s", err.msg);
     cr_assert(t.facts_kept[0] == 1 && t.facts_kept[1] == 0.5F && t.facts_kept[2] == 1 && t.facts_kept[3] == 1);
     cr_assert(isnan(t.facts_kept[4]) && isnan(t.facts_kept[5]) && isnan(t.token_f1[5]));
     cr_assert(t.token_f1[0] == 1 && fabsf(t.token_f1[1] - 2.0F / 3) < 1e-6F && t.token_f1[3] == 0.5F);
@@ -193,7 +193,7 @@ Test(facts, columns_of_a_table)
     cr_assert_eq(exact_languages(&t, &n, &other, &err), 0);
     cr_assert(n == 3 && other == 1, "%d of %d", other, n);
 
-    cr_assert_eq(exact_predict(&t, &err), 0);
+    cr_assert_eq(exact_predict(&t, NULL, &err), 0);
     cr_assert(t.predicted_facts[0] == 1 && t.predicted_facts_sd[0] == 0);
     cr_assert(t.predicted_facts[1] == 0.75F && t.predicted_facts_sd[1] > 0.24F, "%g", (double)t.predicted_facts_sd[1]);
     for (size_t i = 0; i < table_n_cells(&t); i++)
@@ -224,8 +224,8 @@ Test(facts, few_answers_leave_doubt)
             t.answer_text[2 * q] = t.answer_text[2 * q + 1] = "12";
             t.answer_n_tokens[2 * q] = t.answer_n_tokens[2 * q + 1] = 1;
         }
-        cr_assert_eq(exact_score(&t, &err), 0);
-        cr_assert_eq(exact_predict(&t, &err), 0);
+        cr_assert_eq(exact_score(&t, NULL, &err), 0);
+        cr_assert_eq(exact_predict(&t, NULL, &err), 0);
         double p = (n + 1.0) / (n + 2), sd = sqrt(p * (1 - p) / (n + 2));
         cr_assert(t.predicted_facts[1] == 1 && fabs((double)t.predicted_facts_sd[1] - sd) < 1e-6, "%d: %g", n,
                   (double)t.predicted_facts_sd[1]);

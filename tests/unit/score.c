@@ -79,7 +79,7 @@ Test(score, equal_answers_are_alike_and_missing_ones_absent)
     struct err err;
 
     make(&t, 0);
-    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &cities, NULL, &err), 0, "%s", err.msg);
     const float want[Q * V] = { 1, 1, 1, 0.5F, 1, 1, 1, NAN, NAN, NAN, 1, 0.5F };
     for (int i = 0; i < Q * V; i++)
         cr_assert(isnan(want[i]) ? isnan(t.similarity[i]) : t.similarity[i] == want[i], "[%d]: %g", i,
@@ -93,7 +93,7 @@ Test(score, quality_is_the_mean_over_a_split)
     struct err err;
 
     make(&t, 0);
-    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &cities, NULL, &err), 0, "%s", err.msg);
     const double nan = (double)NAN, train[C * V] = { 1, 0.75, 1, nan }, test[C * V] = { 1, 1, nan, nan };
     for (int i = 0; i < C * V; i++) {
         cr_assert(isnan(train[i]) ? isnan(t.quality_train[i]) : t.quality_train[i] == train[i], "train [%d]", i);
@@ -101,7 +101,7 @@ Test(score, quality_is_the_mean_over_a_split)
     }
     t.answer_text[1] = "Bern"; // a little above 1, by rounding
     t.answer_text[3] = "Oslo"; // unrelated, as 0 is
-    cr_assert_eq(score_answers(&t, &cities, &err), 0);
+    cr_assert_eq(score_answers(&t, &cities, NULL, &err), 0);
     cr_assert_eq(t.similarity[3], -0.5F);
     cr_assert_eq(t.quality_train[1], 0.5);
     table_release(&t);
@@ -123,7 +123,7 @@ Test(score, an_embedder_that_fails_ends_it)
     struct err err;
 
     make(&t, 0);
-    cr_assert_eq(score_answers(&t, &e, &err), ERR_DEVICE);
+    cr_assert_eq(score_answers(&t, &e, NULL, &err), ERR_DEVICE);
     cr_assert(isnan(t.quality_train[0]));
     table_release(&t);
 }
@@ -174,7 +174,7 @@ static struct batches batches(int q, int v)
             t.answer_n_tokens[table_answer(&t, i, k)] = 1;
         }
     }
-    cr_assert_eq(score_answers(&t, &e, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &e, NULL, &err), 0, "%s", err.msg);
     for (size_t i = 0; i < table_n_answers(&t); i++)
         cr_assert_eq(t.similarity[i], i % (size_t)v ? 0.5F : 1);
     cr_assert_eq(b.texts, q * v);
@@ -251,7 +251,7 @@ Test(score, a_quality_has_its_deviation_and_number)
     make(&t, 0);
     t.question_split[2] = "train";
     t.answer_text[5] = "Rome"; // 0.75
-    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &cities, NULL, &err), 0, "%s", err.msg);
     cr_assert(t.quality_train[1] == 0.75 && t.quality_train_n[1] == 3);
     cr_assert_eq(t.quality_train_std[1], 0.25); // sqrt((1/16 + 1/16) / 2)
     cr_assert(t.quality_train_std[0] == 0 && t.quality_train_n[0] == 3);
@@ -278,14 +278,14 @@ Test(score, the_scale_is_the_reference_s_answers_to_other_questions)
 
     make(&t, 0);
     t.answer_text[2] = "London";
-    cr_assert_eq(score_answers(&t, &e, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &e, NULL, &err), 0, "%s", err.msg);
     // context a: Paris London, Paris "", London "": 0.25 * 0.5, 0.25 * 0.25, 0.5 * 0.25
     cr_assert_float_eq(t.unrelated[0], (0.125 + 0.0625 + 0.125) / 3, 1e-12);
     cr_assert_eq(t.unrelated[1], 1); // Rome and Rome; the one that was not run counts for nothing
     cr_assert_float_eq(score_unrelated(&t), (1 + 0.3125 / 3) / 2, 1e-12);
     t.answer_n_tokens[6] = t.answer_n_tokens[10] = -1;
     t.answer_text[2] = "Oslo"; // below 0 counts as 0
-    cr_assert_eq(score_answers(&t, &e, &err), 0);
+    cr_assert_eq(score_answers(&t, &e, NULL, &err), 0);
     cr_assert_float_eq(t.unrelated[0], 0.0625 / 3, 1e-12);
     cr_assert(isnan(t.unrelated[1]), "no two answers");
     cr_assert_float_eq(score_unrelated(&t), 0.0625 / 3, 1e-12);
@@ -302,14 +302,14 @@ Test(score, the_other_end_is_the_reference_s_second_answers)
     struct err err;
 
     make(&t, 0);
-    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &cities, NULL, &err), 0, "%s", err.msg);
     cr_assert(isnan(t.same_meaning[0]) && isnan(t.sampled_similarity[0]) && isnan(score_same_meaning(&t)), "not asked");
     static const char *const sampled[Q] = { "Paris", "London", "Oslo", NULL, "Rome", "Rome" };
     for (int q = 0; q < Q; q++) {
         t.sampled_text[q] = sampled[q] ? sampled[q] : "";
         t.sampled_n_tokens[q] = sampled[q] ? 1 : -1;
     }
-    cr_assert_eq(score_answers(&t, &cities, &err), 0, "%s", err.msg);
+    cr_assert_eq(score_answers(&t, &cities, NULL, &err), 0, "%s", err.msg);
     const float want[Q] = { 1, 0.5F, -0.5F, NAN, NAN, 1 };
     for (int q = 0; q < Q; q++)
         cr_assert(isnan(want[q]) ? isnan(t.sampled_similarity[q]) : t.sampled_similarity[q] == want[q], "%d: %g", q,
