@@ -14,6 +14,7 @@
 #include "cmd/interrupt.h"
 #include "cmd/model_say.h"
 #include "cmd/next.h"
+#include "cmd/profile_memory.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
@@ -40,6 +41,7 @@ static struct {
     struct shard shard;
     bool truncate, overwrite, dry_run;
     double temperature; // below 0: the default of temperature()
+    double forget;      // days
     uint64_t memory;
     struct opt_common common;
 } cfg = { .configs = default_configs,
@@ -77,6 +79,7 @@ static const struct opt opts[] = {
     OPT_MEMORY(&cfg.memory),
     OPT_HEAD("Output"),
     OPT_OUTPUT(&cfg.output, "FILE"),
+    OPT_FORGET(&cfg.forget),
     OPT_BOOL(0, "overwrite", &cfg.overwrite, "replace FILE instead of adding to it"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_TEXT(
@@ -100,6 +103,10 @@ static const struct tool tool = {
         "\n"
         "Answers that FILE holds are not computed again; new ones are added. Every finished context is kept in FILE.d/ "
         "until the end: after an interruption the same command goes on where it was.\n"
+        "\n"
+        "Newer times of the questions (asked_at, from request logs) are brought into FILE. With --forget contexts that "
+        "CONTEXTS lacks, and whose newest question was asked more than DAYS before the newest of all, leave FILE; contexts "
+        "without any time stay.\n"
         "\n"
         "A context that cannot be profiled is reported, the others go on, and the status is 1. Contexts of a log that "
         "names another model than the default need --model; without it the status is 2.",
@@ -353,54 +360,12 @@ static int open_engine(struct job *j, struct err *err)
     return shards_set_made(&j->shards, &j->made, err);
 }
 
-/* Removes entry `at` from the lists of n contexts whose memory is planned, and from the work. */
-static void leave_out(struct job *j, struct work **of, struct engine_work *work, int at, int n)
-{
-    of[at]->n_open = 0;
-    j->n_failed++;
-    memmove(of + at, of + at + 1, (size_t)(n - at - 1) * sizeof(struct work *));
-    memmove(work + at, work + at + 1, (size_t)(n - at - 1) * sizeof(*work));
-}
-
-/* Plans memory for all contexts with open answers; leaves out contexts that cannot fit. */
-static int plan_memory(struct job *j, struct engine_plan *plan, struct err *err)
-{
-    int n_configs, n = 0;
-    const struct config **config = grid_configs(&j->grid, &n_configs, err);
-    struct engine_work *work = calloc((size_t)j->grid.n_work, sizeof(*work));
-    struct work **of = calloc((size_t)j->grid.n_work, sizeof(struct work *));
-    int code = config && work && of ? 0 : err_nomem(err);
-
-    for (int i = 0; i < j->grid.n_work && !code; i++) {
-        if (j->grid.work[i].n_open == 0)
-            continue;
-        of[n] = &j->grid.work[i];
-        work[n] = work_at_most(&j->grid, of[n], config, n_configs);
-        n++;
-    }
-    for (bool planned = false; !planned && !code;) {
-        *plan = (struct engine_plan){ .limit = cfg.memory };
-        if (n == 0) {
-            code = err_set(err, ERR_NOMEM, "no context fits in memory");
-        } else if (!engine_plan(j->engine, work, n, plan, err)) {
-            planned = true;
-        } else {
-            log_error("context '%s': %s", of[plan->refused]->context->id, err->msg);
-            leave_out(j, of, work, plan->refused, n--);
-        }
-    }
-    free(of);
-    free(work);
-    free(config);
-    return code;
-}
-
 /* Plans memory, then reads the weights. */
 static int load_engine(struct job *j, struct err *err)
 {
-    struct engine_plan plan;
+    struct engine_plan plan = { .limit = cfg.memory };
 
-    if (plan_memory(j, &plan, err))
+    if (profile_memory(&j->grid, j->engine, &plan, &j->n_failed, err))
         return err->code;
     profile_say_memory(&plan);
     if (engine_load(j->engine, &plan, err))
@@ -522,7 +487,8 @@ static int measure(struct job *j, struct err *err)
 static int write_file(struct job *j, struct err *err)
 {
     const struct kv_shape shape = model_shape_of(j);
-    struct shards_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape };
+    const struct asked_run asked = { &j->questions, &j->contexts.ids, cfg.forget * 86400 };
+    struct shards_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape, .asked = &asked };
     struct table_made made = j->made.backend ? j->made : table_made(&j->shards.have);
     struct table rows = { 0 };
     int code = 0;
@@ -553,6 +519,10 @@ static int finish(struct job *j, double start, struct err *err)
     summary_int("answers_found", g->n_found);
     summary_int("contexts_left_out", n_lost);
     summary_int("questions_left_out", g->n_refused_questions);
+    summary_int("contexts_forgotten", j->shards.n_forgotten);
+    if (j->shards.n_forgotten)
+        log_info("%d context%s left '%s': no question within --forget before the newest one", j->shards.n_forgotten,
+                 j->shards.n_forgotten == 1 ? "" : "s", cfg.output);
     if (n_lost)
         log_error("%d of %d contexts failed and are left out", n_lost, g->n_work + g->n_refused);
     if (g->n_refused_questions)

@@ -398,13 +398,14 @@ static int unite_all(struct table *out, const struct tables *found, const struct
     return code;
 }
 
-static int write_whole(const struct shards *s, const struct tables *found, const struct shards_whole *whole,
-                       struct err *err)
+static int write_whole(struct shards *s, const struct tables *found, const struct shards_whole *whole, struct err *err)
 {
     struct table all = { 0 };
     char *path = file_join(s->dir, "whole");
     int code = path ? unite_all(&all, found, whole, err) : err_nomem(err);
 
+    if (!code && whole->asked && asked_renew(&all, whole->asked, &s->n_forgotten, err) < 0)
+        code = err->code;
     if (!code)
         code = table_set_text(&all.lineage, whole->lineage, err);
     if (!code)
@@ -416,13 +417,21 @@ static int write_whole(const struct shards *s, const struct tables *found, const
     return code;
 }
 
+/* Is there anything to write? 0, 1, or an error. */
+static int has_news(struct shards *s, const struct shards_whole *whole, struct err *err)
+{
+    if (s->fresh || !has_rows(s, whole->rows))
+        return 1;
+    return whole->asked && s->have.n_contexts ? asked_renew(&s->have, whole->asked, &s->n_forgotten, err) : 0;
+}
+
 /* Looks for FILE again: a process without a lock may have created or removed it. */
 int shards_finish(struct shards *s, const struct shards_whole *whole, struct err *err)
 {
     struct tables found = { 0 };
 
     s->has_file = s->old == SHARDS_EXTEND && file_exists(s->path);
-    int code = s->fresh || !has_rows(s, whole->rows) ? read_all(s, &found, err) : 0;
+    int news = has_news(s, whole, err), code = news > 0 ? read_all(s, &found, err) : news;
     if (!code && found.n > 0)
         code = sort_tables(&found, s->has_file, whole->order, err);
     if (!code && found.n > 0)

@@ -26,7 +26,7 @@
 #include "base/map.h"
 #include "base/tokens.h"
 #include "kernels/kv.h"
-#include "profiler/table/table.h"
+#include "profiler/table/asked.h"
 
 #include <stdbool.h>
 
@@ -39,9 +39,10 @@ struct shards {
     struct table have;      // FILE and the shards, united; n_contexts 0: nothing yet
     struct table_rows rows; // of `have`
     enum shards_old old;
-    int lock;      // descriptor of dir; -1: not locked
-    bool has_file; // `have` includes FILE
-    bool fresh;    // the shards have results that FILE lacks
+    int lock;        // descriptor of dir; -1: not locked
+    bool has_file;   // `have` includes FILE
+    bool fresh;      // the shards have results that FILE lacks
+    int n_forgotten; // contexts that shards_finish() left out
 };
 
 /* SHARDS_WRITE makes and locks the folder. ERR_IO when another process holds the lock. */
@@ -66,14 +67,15 @@ int shards_put(struct shards *s, const struct table *result, struct err *err) MU
 
 /* What FILE becomes. */
 struct shards_whole {
-    const struct map *order;      // ids: the order of the contexts
-    const char *lineage;          // JSON
-    const struct table *rows;     // contexts and configs that FILE must have, run or not; NULL: none
-    const struct kv_shape *shape; // of the model, with `rows`: fills in sizes that were not measured
+    const struct map *order;       // ids: the order of the contexts
+    const char *lineage;           // JSON
+    const struct table *rows;      // contexts and configs that FILE must have, run or not; NULL: none
+    const struct kv_shape *shape;  // of the model, with `rows`: fills in sizes that were not measured
+    const struct asked_run *asked; // times of questions, and what is forgotten; NULL: nothing
 };
 
 /* Unites everything into FILE: its own rows, the contexts in the order of `order`, other shards, then new rows. Removes
- * the folder and the lock. A FILE that already has everything is not written. */
+ * the folder and the lock. A FILE that already has everything is not written. Changes `have`. */
 int shards_finish(struct shards *s, const struct shards_whole *whole, struct err *err) MUST_CHECK;
 
 /* Do the results have the answer to `question` (id) under `config` (name), with the sizes of its variant? */
