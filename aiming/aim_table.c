@@ -118,17 +118,16 @@ static bool is_known(const struct aim_job *j, const char *id)
     return map_find(&j->names.contexts, id, strlen(id)) >= 0;
 }
 
-/* Lists the configs of --configs, or of TABLE. */
+/* Lists the configs of --configs, or of TABLE, or the usual ones. */
 static int list_configs(const struct aim_job *j, struct newcomers *n, struct err *err)
 {
+    const char *given = j->opt->configs ? j->opt->configs : j->known.n_configs ? NULL : CONFIG_USUAL;
     struct buf names = { 0 };
 
-    if (!j->opt->configs && !j->known.n_configs)
-        return err_set(err, ERR_USAGE, "give --configs or a table");
-    for (int v = 0; v < j->known.n_configs && !j->opt->configs; v++)
+    for (int v = 0; v < j->known.n_configs && !given; v++)
         buf_printf(&names, "%s%s", v ? "," : "", j->known.config_name[v]);
     int code = buf_failed(&names) ? err_nomem(err) : 0;
-    if (!code && config_list(&n->config, &n->n_configs, j->opt->configs ? j->opt->configs : buf_str(&names), err))
+    if (!code && config_list(&n->config, &n->n_configs, given ? given : buf_str(&names), err))
         code = j->opt->configs ? err_wrap(err, "--configs") : err->code;
     buf_release(&names);
     return code;

@@ -68,7 +68,7 @@ static const struct tool tool = {
         "\n"
         "With TABLE (evp-score) it has the train questions that can change the plan, the most change for their cost "
         "first, and none once nothing is worth asking. The plan is the one that evp-plan makes with the same tiers, "
-        "alpha and access log (--tiers is required). The default --configs are the configs of TABLE.\n"
+        "alpha and access log (--tiers is required). The default --configs are the configs of TABLE, without it those of evp-profile.\n"
         "\n"
         "Three lists of 6%, 4% and 2% give nearly the plan of all answers. --rounds 3 --run makes and computes them on "
         "this machine; the same command goes on after an interruption.\n"

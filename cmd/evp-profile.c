@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char default_configs[] = "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2";
+static const char default_configs[] = CONFIG_USUAL;
 
 enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
 

@@ -24,6 +24,9 @@ struct method; // methods/method.h
 
 enum { CONFIG_STAGES = 4, CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
 
+/* The configs that evp-profile and a pilot of evp-aim try unless others are given. */
+#define CONFIG_USUAL "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2"
+
 struct config_stage {
     const struct method *method;
     double value[CONFIG_PARAMS]; // in the order of method->param; a word's index
