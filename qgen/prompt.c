@@ -77,6 +77,8 @@ void prompt_request(struct buf *out, const struct prompt *p)
         put_json(&w);
     if (p->use & PROMPT_EFFORT)
         json_put_text(&w, "reasoning_effort", p->effort);
+    if (p->reply_tokens)
+        json_put_int(&w, p->use & PROMPT_MAX ? "max_tokens" : "max_completion_tokens", p->reply_tokens);
     json_end(&w, '}');
     out->failed |= buf_failed(&system) || buf_failed(&user);
     buf_release(&system);

@@ -14,6 +14,7 @@ enum prompt_use {
     PROMPT_JSON = 2,   // response_format json_object, where PROMPT_SCHEMA is not used
     PROMPT_SYSTEM = 4, // a system message for the instructions; without it they begin the user's message
     PROMPT_EFFORT = 8, // reasoning_effort
+    PROMPT_MAX = 16,   // max_tokens; without it max_completion_tokens, the name for models that reason
 };
 
 struct prompt {
@@ -22,6 +23,7 @@ struct prompt {
     int questions;
     unsigned use; // bits of enum prompt_use
     const char *effort;
+    int reply_tokens; // most of the reply; 0: as many as the model likes
 };
 
 /* Adds the body of a chat completion request. */

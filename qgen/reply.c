@@ -203,12 +203,17 @@ static int no_content(const struct json *choice, const struct json *message, str
                    end && strcmp(end, "length") == 0 ? " (the service cut it: finish_reason is length)" : "");
 }
 
-static int64_t count_of(const struct json *usage, const char *name)
+double usage_cost(const struct usage *u, const struct prices *p)
+{
+    return ((double)u->prompt * p->in + (double)u->completion * p->out) / 1e6;
+}
+
+int64_t usage_count(const struct json *usage, const char *name)
 {
     struct err ignored;
     int64_t n = 0;
 
-    return usage && !json_may_int(usage, name, &n, &ignored) && n > 0 ? n : 0;
+    return usage && !json_may_int(usage, name, &n, &ignored) && n > 0 && n <= INT32_MAX ? n : 0;
 }
 
 int reply_read(struct question_list *list, size_t position, struct usage *usage, const struct reply_body *body,
@@ -221,8 +226,8 @@ int reply_read(struct question_list *list, size_t position, struct usage *usage,
     if (!v)
         return err_wrap(err, "the reply is not JSON");
     const struct json *used = json_get(v, "usage");
-    usage->prompt += count_of(used, "prompt_tokens");
-    usage->completion += count_of(used, "completion_tokens");
+    usage->prompt += usage_count(used, "prompt_tokens");
+    usage->completion += usage_count(used, "completion_tokens");
     const struct json *choice = json_at(json_get(v, "choices"), 0), *message = json_get(choice, "message");
     add_content(&content, json_get(message, "content"));
     int code = buf_failed(&content) ? err_nomem(err) : 0;
@@ -275,11 +280,14 @@ unsigned reply_refuses(const struct reply_body *body, unsigned use)
     static const char *const format[] = {
         "response_format", "json_schema", "json_object", "structured output", "guided", "invalid format: expected", NULL
     };
+    static const char *const max[] = { "max_completion_tokens", NULL };
     static const char *const role[] = { "messages[0].role",     "system role",     "role 'system'",
                                         "roles must alternate", "'messages', 0, ", NULL };
 
     if (use & PROMPT_EFFORT && has_word(body, effort))
         return PROMPT_EFFORT;
+    if (use & PROMPT_MAX && has_word(body, max))
+        return PROMPT_MAX;
     if (use & (PROMPT_SCHEMA | PROMPT_JSON) && has_word(body, format))
         return use & PROMPT_SCHEMA ? PROMPT_SCHEMA : PROMPT_JSON;
     return use & PROMPT_SYSTEM && has_word(body, role) ? PROMPT_SYSTEM : 0;

@@ -19,6 +19,14 @@ struct usage { // tokens, as the service counts them
     int64_t prompt, completion;
 };
 
+struct prices { // of a million tokens
+    double in, out;
+};
+struct json;
+/* The member of that name; 0 unless it is a number that one request may have, so that sums do not overflow. */
+int64_t usage_count(const struct json *v, const char *name);
+double usage_cost(const struct usage *u, const struct prices *p);
+
 struct reply_body {
     const char *at;
     size_t n;

@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (reply_read(&list, 0, &usage, &body, &err) == 0 && list.n == 0)
         abort();
     reply_complaint(&said, &body);
-    unsigned refused = reply_refuses(&body, n % 16);
-    if (refused & ~(unsigned)(n % 16) || refused & (refused - 1))
+    unsigned refused = reply_refuses(&body, n % 32);
+    if (refused & ~(unsigned)(n % 32) || refused & (refused - 1))
         abort(); /* one that was in use, or none */
     reply_blames_length(&body);
     buf_add(&text, data, n); /* and as what a model wrote */
