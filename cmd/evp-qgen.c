@@ -92,6 +92,7 @@ struct work {
     const char *path;             // of the contexts
     struct result *result;        // (contexts->n)
     struct checkpoint checkpoint; // open (f not NULL) with --api-base and -o
+    struct asked asked;           // open (at not NULL) with --api-base
     int n_asked, n_kept;          // contexts: to ask the service about; answered in an earlier run
     int n_answered, n_refused;
 };
@@ -161,16 +162,29 @@ static int read_key(struct buf *text, const char **key, struct err *err)
     return 0;
 }
 
+static int on_reply(void *arg, struct asked_slice s, const struct question_list *list, const struct usage *usage,
+                    struct err *err)
+{
+    struct work *w = arg;
+    struct checkpoint_part part = { .id = w->contexts->at[s.context].id,
+                                    .digest = w->result[s.context].digest,
+                                    .section = s.slice,
+                                    .n_sections = s.n_slices };
+    bool of_use = list->n || usage->prompt || usage->completion;
+
+    return w->checkpoint.f && of_use ? checkpoint_add(&w->checkpoint, &part, list, usage, err) : 0;
+}
+
 static int on_answer(void *arg, int i, struct question_list *list, struct err *err)
 {
     struct work *w = arg;
-    struct result *r = &w->result[i];
 
-    r->list = *list;
+    (void)err;
+    w->result[i].list = *list;
     *list = (struct question_list){ 0 };
     w->n_answered++;
     progress_add(1);
-    return w->checkpoint.f ? checkpoint_add(&w->checkpoint, w->contexts->at[i].id, r->digest, &r->list, err) : 0;
+    return 0;
 }
 
 static void on_retry(void *arg, int i, double delay, const struct err *why)
@@ -190,24 +204,64 @@ static void on_failure(void *arg, int i, const struct err *why)
     progress_add(1);
 }
 
-/* Sets wanted[i] for the contexts to ask about: in the shard, without an answer from an earlier run. */
+/* Sets wanted[i] for the contexts to ask about: in the shard, without a whole answer from an earlier run. */
 static void choose(struct work *w, bool *wanted)
 {
     for (int i = 0; i < w->contexts->n; i++) {
         const struct context *c = &w->contexts->at[i];
         struct result *r = &w->result[i];
         digest_xxh3_hex(c->text, strlen(c->text), r->digest);
+        struct checkpoint_part whole = { .id = c->id, .digest = r->digest, .n_sections = 1 };
         if (!shard_has(cfg.shard, i))
             continue;
-        bool kept = w->checkpoint.f && checkpoint_take(&w->checkpoint, c->id, r->digest, &r->list);
-        wanted[i] = !kept;
-        w->n_kept += kept;
-        w->n_asked += !kept;
+        wanted[i] = !w->checkpoint.f || !checkpoint_take(&w->checkpoint, &whole, &r->list);
+        w->n_kept += !wanted[i];
+        w->n_asked += wanted[i];
     }
+}
+
+/* Gives a context the sections that an earlier run was answered. */
+static int give_sections(struct work *w, int context, struct err *err)
+{
+    struct checkpoint_part part = { .id = w->contexts->at[context].id,
+                                    .digest = w->result[context].digest,
+                                    .n_sections = asked_slices(&w->asked, context) };
+    struct question_list list;
+
+    for (; part.n_sections > 1 && part.section < part.n_sections; part.section++)
+        if (checkpoint_take(&w->checkpoint, &part, &list) &&
+            asked_give(&w->asked, (struct asked_slice){ context, part.section, part.n_sections }, &list, err))
+            return err->code;
+    return 0;
+}
+
+/* What is still to be asked: w->asked. */
+static int choose_asked(struct work *w, struct err *err)
+{
+    bool *wanted = calloc((size_t)w->contexts->n, sizeof(*wanted));
+
+    w->asked = (struct asked){ .contexts = w->contexts,
+                               .model = cfg.model,
+                               .effort = cfg.effort,
+                               .per_context = cfg.per_context,
+                               .window = cfg.window,
+                               .events = { w, on_reply, on_answer, on_failure } };
+    if (!wanted)
+        return err_nomem(err);
+    choose(w, wanted);
+    int code = asked_open(&w->asked, wanted, err);
+    for (int i = 0; i < w->contexts->n && !code; i++)
+        if (wanted[i] && w->checkpoint.f)
+            code = give_sections(w, i, err);
+    free(wanted);
+    w->n_kept += w->n_answered; /* all of their sections were known */
+    w->n_asked -= w->n_answered;
+    w->n_answered = 0;
     if (w->checkpoint.n_malformed)
         log_warn("%d malformed lines of '%s' were skipped", w->checkpoint.n_malformed, w->checkpoint.path);
     if (w->n_kept)
         log_info("%d of %d contexts have answers from an earlier run", w->n_kept, w->n_kept + w->n_asked);
+    return code;
 }
 
 static void summarise_usage(const struct api_totals *t)
@@ -226,32 +280,24 @@ static void summarise_usage(const struct api_totals *t)
         log_info("cost %.4f", price);
 }
 
-static int ask_service(struct work *w, const char *key, const bool *wanted, struct err *err)
+static int ask_service(struct work *w, const char *key, struct err *err)
 {
     struct api api = { .base = cfg.api_base,
-                       .model = cfg.model,
                        .key = key,
-                       .effort = cfg.effort,
                        .concurrency = cfg.concurrency,
                        .retries = cfg.retries,
-                       .per_context = cfg.per_context,
-                       .window = cfg.window,
                        .timeout = cfg.timeout,
                        .seed = (uint64_t)cfg.seed,
-                       .events = { .arg = w, .answered = on_answer, .failed = on_failure, .again = on_retry } };
+                       .arg = w,
+                       .again = on_retry };
     struct api_totals totals = { 0 };
 
     progress_begin("contexts", w->n_asked);
-    int code = api_ask(&api, w->contexts, wanted, &totals, err);
+    int code = api_ask(&api, &w->asked, &totals, err);
     progress_end();
     summarise_usage(&totals);
     if (!code && w->n_asked && w->n_refused == w->n_asked && w->n_kept == 0)
         code = err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
-    if (code && w->checkpoint.f && w->n_answered + w->n_kept > 0)
-        log_info("answers about %d contexts are kept in '%s'; run the same command again for the others",
-                 w->n_answered + w->n_kept, w->checkpoint.path);
-    if (code && w->checkpoint.f && w->n_answered + w->n_kept == 0)
-        checkpoint_remove(&w->checkpoint);
     return code;
 }
 
@@ -260,19 +306,21 @@ static int use_service(struct work *w, struct err *err)
     struct checkpoint_key made = { .model = cfg.model, .per_context = cfg.per_context };
     struct buf text = { 0 };
     const char *key = NULL;
-    bool *wanted = calloc((size_t)w->contexts->n, sizeof(*wanted));
-    int code = wanted ? read_key(&text, &key, err) : err_nomem(err);
+    int code = read_key(&text, &key, err);
 
     if (!code && strcmp(cfg.out, "-") != 0)
         code = checkpoint_open(&w->checkpoint, cfg.out, &made, err);
-    if (!code) {
-        choose(w, wanted);
-        code = ask_service(w, key, wanted, err);
-    }
+    if (!code)
+        code = choose_asked(w, err);
+    if (!code)
+        code = ask_service(w, key, err);
     if (text.at)
         explicit_bzero(text.at, text.n);
     buf_release(&text);
-    free(wanted);
+    if (code && w->checkpoint.f && w->checkpoint.n_replies)
+        log_info("the answers so far are kept in '%s'; run the same command again for the others", w->checkpoint.path);
+    if (code && w->checkpoint.f && !w->checkpoint.n_replies)
+        checkpoint_remove(&w->checkpoint);
     return code;
 }
 
@@ -389,9 +437,9 @@ static int run_on(struct work *w, char **args, int n_args, int *status, struct e
         code = write_all(w, args, n_args, err);
     if (code)
         return code;
-    if (w->checkpoint.f)
-        checkpoint_remove(&w->checkpoint);
     *status = summarise(w);
+    if (w->checkpoint.f && *status == 0)
+        checkpoint_remove(&w->checkpoint);
     return 0;
 }
 
@@ -409,6 +457,7 @@ static int run(int argc, char **argv, int first, int *status, struct err *err)
     for (int i = 0; work.result && i < contexts.n; i++)
         question_list_release(&work.result[i].list);
     free(work.result);
+    asked_close(&work.asked);
     checkpoint_close(&work.checkpoint);
     contexts_release(&contexts);
     return code;

@@ -21,35 +21,25 @@ enum {
 /* A request and its state. */
 struct slot {
     enum { SLOT_FREE, SLOT_DUE, SLOT_FLYING } state;
-    int context, slice;
+    struct asked_slice ask;
     int tries;
     unsigned use;  // of the last try, bits of enum prompt_use
     unsigned less; // features that the next try leaves out in addition to the run's
     double due;    // clock_now() when it may be sent
 };
 
-/* A context that is being asked about. */
-struct asking {
-    struct question_list *slice; // (n_slices)
-    int n_slices, n_open;        // n_open: slices without their questions yet
-    bool failed;
-};
-
 struct run {
     const struct api *api;
-    const struct contexts *contexts;
-    const bool *wanted;
+    struct asked *asked;
     struct api_totals *totals;
     struct http *http;
     char *url;
-    struct slot *slot;            // (concurrency)
-    struct asking *asking;        // (contexts->n)
-    int next_context, next_slice; // the next request to make
-    unsigned use;                 // features that requests use: all but those that the service is known to lack
-    bool answered;                // the service has given questions
-    int silent;                   // contexts that failed without a reply since the last reply
-    char refusal[512];            // the last refusal
-    int n_refused;                // contexts refused in the same words since the last answer
+    struct slot *slot; // (concurrency)
+    unsigned use;      // features that requests use: all but those that the service is known to lack
+    bool answered;     // the service has given questions
+    int silent;        // contexts that failed without a reply since the last reply
+    char refusal[512]; // the last refusal
+    int n_refused;     // contexts refused in the same words since the last answer
     struct rng rng;
 };
 
@@ -99,97 +89,18 @@ static void explain(const struct run *r, const struct http_reply *reply, struct 
     buf_release(&said);
 }
 
-/* ---- contexts ----------------------------------------------------------- */
-
-static int asking_open(struct run *r, int context, struct err *err)
-{
-    struct asking *a = &r->asking[context];
-
-    a->n_slices = prompt_slices(strlen(r->contexts->at[context].text), r->api->window, r->api->per_context);
-    a->slice = calloc((size_t)a->n_slices, sizeof(*a->slice));
-    if (!a->slice)
-        return err_nomem(err);
-    for (int p = 0; p < a->n_slices; p++)
-        a->n_open += prompt_share(r->api->per_context, p, a->n_slices) > 0;
-    return 0;
-}
-
-static void asking_close(struct asking *a)
-{
-    for (int p = 0; a->slice && p < a->n_slices; p++)
-        question_list_release(&a->slice[p]);
-    free(a->slice);
-    a->slice = NULL;
-}
-
-/* All slices have their questions: makes one list in the order of the text, with at most the number asked for. */
-static int finish_context(struct run *r, int context, struct err *err)
-{
-    struct asking *a = &r->asking[context];
-    struct question_list all = { 0 };
-    int code = 0;
-
-    for (int p = 0; p < a->n_slices && !code; p++) {
-        question_list_cut(&a->slice[p], prompt_share(r->api->per_context, p, a->n_slices));
-        for (int q = 0; q < a->slice[p].n && !code; q++)
-            code = question_list_add(&all, a->slice[p].at[q].text, strlen(a->slice[p].at[q].text), (size_t)p, err);
-    }
-    asking_close(a);
-    if (!code)
-        code = r->api->events.answered(r->api->events.arg, context, &all, err);
-    question_list_release(&all);
-    return code;
-}
-
-static void fail_context(struct run *r, int context, const struct err *why)
-{
-    struct asking *a = &r->asking[context];
-
-    if (!a->failed)
-        r->api->events.failed(r->api->events.arg, context, why);
-    a->failed = true;
-    asking_close(a);
-}
-
 /* ---- requests ----------------------------------------------------------- */
-
-/* Gives the slot the next request, if there is one. */
-static int take_next(struct run *r, struct slot *s, struct err *err)
-{
-    for (; r->next_context < r->contexts->n; r->next_context++, r->next_slice = 0) {
-        struct asking *a = &r->asking[r->next_context];
-        if (!r->wanted[r->next_context] || a->failed)
-            continue;
-        if (r->next_slice == 0 && asking_open(r, r->next_context, err))
-            return err->code;
-        while (r->next_slice < a->n_slices && !prompt_share(r->api->per_context, r->next_slice, a->n_slices))
-            r->next_slice++;
-        if (r->next_slice == a->n_slices)
-            continue;
-        *s = (struct slot){ .state = SLOT_DUE, .context = r->next_context, .slice = r->next_slice++ };
-        return 0;
-    }
-    return 0;
-}
 
 static int send_request(struct run *r, struct slot *s, struct err *err)
 {
-    const char *text = r->contexts->at[s->context].text;
-    int n_slices = r->asking[s->context].n_slices;
-    struct text_slice slice = prompt_slice(text, strlen(text), s->slice, n_slices);
-    struct prompt prompt = { .model = r->api->model,
-                             .text = text + slice.at,
-                             .n = slice.n,
-                             .questions = prompt_share(r->api->per_context, s->slice, n_slices),
-                             .use = r->use & ~s->less,
-                             .effort = r->api->effort };
+    unsigned use = r->use & ~s->less;
     struct buf body = { 0 };
 
-    prompt_request(&body, &prompt);
+    asked_body(r->asked, s->ask, use, &body);
     int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, r->url, &body, s, err);
     buf_release(&body);
     s->state = SLOT_FLYING;
-    s->use = prompt.use;
+    s->use = use;
     s->tries++;
     r->totals->requests++;
     r->totals->again += s->tries > 1;
@@ -205,10 +116,11 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
     *busy = false;
     for (int i = 0; i < r->api->concurrency; i++) {
         struct slot *s = &r->slot[i];
-        if (s->state == SLOT_DUE && r->asking[s->context].failed)
+        if (s->state == SLOT_DUE && !asked_is_open(r->asked, s->ask))
             s->state = SLOT_FREE; /* another slice of its context failed meanwhile */
-        if (s->state == SLOT_FREE && take_next(r, s, err))
-            return err->code;
+        struct asked_slice next;
+        if (s->state == SLOT_FREE && asked_next(r->asked, &next))
+            *s = (struct slot){ .state = SLOT_DUE, .ask = next };
         if (s->state == SLOT_DUE && s->due <= now && send_request(r, s, err))
             return err->code;
         if (s->state == SLOT_DUE)
@@ -222,8 +134,8 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 
 static void send_again(const struct run *r, struct slot *s, double delay, const struct err *why)
 {
-    if (r->api->events.again)
-        r->api->events.again(r->api->events.arg, s->context, delay, why);
+    if (r->api->again)
+        r->api->again(r->api->arg, s->ask.context, delay, why);
     s->state = SLOT_DUE;
     s->due = clock_now() + delay;
 }
@@ -251,7 +163,7 @@ static int try_again(struct run *r, struct slot *s, const struct http_reply *rep
     }
     s->state = SLOT_FREE;
     err_wrap(why, "gave up after %d tries", s->tries);
-    fail_context(r, s->context, why);
+    asked_fail(r->asked, s->ask.context, why);
     r->silent += !replied;
     if (r->silent < MIN_SILENT || r->silent < r->api->concurrency)
         return 0;
@@ -260,22 +172,21 @@ static int try_again(struct run *r, struct slot *s, const struct http_reply *rep
 
 static int take_questions(struct run *r, struct slot *s, const struct http_reply *reply, struct err *err)
 {
-    struct asking *a = &r->asking[s->context];
     struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
     struct err why;
-    int code = reply_read(&a->slice[s->slice], (size_t)s->slice, &r->totals->usage, &body, &why);
+    bool wanted = asked_is_open(r->asked, s->ask);
+    int code = asked_read(r->asked, s->ask, &body, &r->totals->usage, &why);
 
     r->silent = 0;
     if (code == ERR_FORMAT)
-        return try_again(r, s, reply, &why, err);
-    s->state = SLOT_FREE;
+        return wanted ? try_again(r, s, reply, &why, err) : 0;
     if (code)
-        return err_set(err, why.code, "%s", why.msg);
+        return err_set(err, code, "%s", why.msg);
     if (!r->answered)
         r->use &= s->use; /* without the features left out after failures */
     r->answered = true;
     r->n_refused = 0;
-    return --a->n_open == 0 ? finish_context(r, s->context, err) : 0;
+    return 0;
 }
 
 /* The service refuses to answer about a context. Several refusals in a row in the same words concern the model's name,
@@ -287,7 +198,7 @@ static int take_refusal(struct run *r, struct slot *s, const struct http_reply *
     bool about_text = reply->outcome != HTTP_REPLIED || reply->status == 413 || reply_blames_length(&body);
 
     r->silent = 0;
-    fail_context(r, s->context, why);
+    asked_fail(r->asked, s->ask.context, why);
     if (about_text)
         return 0;
     r->n_refused = strcmp(r->refusal, why->msg) == 0 ? r->n_refused + 1 : 1;
@@ -305,7 +216,8 @@ static void ask_less(struct run *r, struct slot *s, const struct http_reply *rep
     static const char *const name[] = { [PROMPT_SCHEMA] = "a JSON schema",
                                         [PROMPT_JSON] = "response_format",
                                         [PROMPT_SYSTEM] = "a system message",
-                                        [PROMPT_EFFORT] = "reasoning_effort" };
+                                        [PROMPT_EFFORT] = "reasoning_effort",
+                                        [PROMPT_MAX] = "max_tokens" };
     struct reply_body body = { buf_str(&reply->body), reply->body.n, NULL };
     unsigned refused = reply_refuses(&body, s->use);
 
@@ -322,10 +234,10 @@ static int take_reply(struct run *r, const struct http_reply *reply, struct err 
     enum api_verdict verdict = api_judge(reply, s->use);
 
     s->state = SLOT_FREE;
-    if (r->asking[s->context].failed)
-        return 0;
     if (verdict == API_TAKE)
         return take_questions(r, s, reply, err);
+    if (!asked_is_open(r->asked, s->ask))
+        return 0; /* another slice of its context failed meanwhile */
     explain(r, reply, &why);
     switch (verdict) {
     case API_STOP: return err_set(err, ERR_NET, "%s", why.msg);
@@ -371,30 +283,25 @@ static char *url_of(const char *base)
     return buf_take(&url);
 }
 
-int api_ask(const struct api *api, const struct contexts *contexts, const bool *wanted, struct api_totals *totals,
-            struct err *err)
+int api_ask(const struct api *api, struct asked *asked, struct api_totals *totals, struct err *err)
 {
     struct http_options options = { .bearer = api->key,
                                     .connect_s = fmin(api->timeout, max_connect),
                                     .total_s = api->timeout,
                                     .reply_limit = MAX_REPLY };
     struct run r = { .api = api,
-                     .contexts = contexts,
-                     .wanted = wanted,
+                     .asked = asked,
                      .totals = totals,
                      .rng = rng_named(api->seed, "retry"),
-                     .use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (api->effort ? PROMPT_EFFORT : 0) };
+                     .use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (asked->effort ? PROMPT_EFFORT : 0) |
+                            (asked->reply_tokens ? PROMPT_MAX : 0) };
 
     r.slot = calloc((size_t)api->concurrency, sizeof(*r.slot));
-    r.asking = calloc((size_t)contexts->n + 1, sizeof(*r.asking));
     r.url = url_of(api->base);
     r.http = http_open(&options, err);
-    int code = !r.slot || !r.asking || !r.url || !r.http ? err_nomem(err) : run_all(&r, err);
+    int code = !r.slot || !r.url || !r.http ? err_nomem(err) : run_all(&r, err);
     http_close(r.http);
-    for (int i = 0; r.asking && i < contexts->n; i++)
-        asking_close(&r.asking[i]);
     free(r.slot);
-    free(r.asking);
     free(r.url);
     return code;
 }

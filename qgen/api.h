@@ -2,11 +2,10 @@
  *
  * `concurrency` requests are in flight. A request that times out, breaks, or is answered with 408, 429, 5xx or nonsense
  * is sent again after an exponential backoff with full jitter, or after the delay in Retry-After. Meanwhile it keeps
- * its slot among the requests in flight, so a busy service does not get more work. A context longer than the model's
- * window is asked about slice by slice. A feature that the service lacks (JSON schema, JSON, system message,
+ * its slot among the requests in flight, so a busy service does not get more work. A feature that the service lacks (JSON schema, JSON, system message,
  * reasoning_effort) is left out of later requests as soon as a refusal names it. While a service has only failed so
  * far, the third try of a request leaves out its response format; if that brings the first answer, later requests do
- * the same. The questions about a context do not depend on the order of the replies.
+ * the same.
  */
 #ifndef EVP_API_H
 #define EVP_API_H
@@ -14,33 +13,20 @@
 #include "base/err.h"
 #include "base/http.h"
 #include "base/rng.h"
-#include "formats/context.h"
-#include "qgen/question_list.h"
+#include "qgen/asked.h"
 #include "qgen/reply.h"
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* The fate of each context, in order of completion. */
-struct api_events {
-    void *arg;
-    /* The list may be taken (and zeroed). A failure ends the run. */
-    int (*answered)(void *arg, int context, struct question_list *list, struct err *err);
-    void (*failed)(void *arg, int context, const struct err *why);
-    void (*again)(void *arg, int context, double delay, const struct err *why); // a request will be sent again; or NULL
-};
-
 struct api {
     const char *base; // "https://api.example.com/v1"
-    const char *model;
-    const char *key;    // NULL: none
-    const char *effort; // reasoning_effort, for reasoning models; NULL: not sent
+    const char *key;  // NULL: none
     int concurrency, retries;
-    int per_context; // questions
-    int window;      // the model's context length in tokens
-    double timeout;  // seconds for one request
-    uint64_t seed;   // of the jitter
-    struct api_events events;
+    double timeout; // seconds for one request
+    uint64_t seed;  // of the jitter
+    void *arg;
+    void (*again)(void *arg, int context, double delay, const struct err *why); // a request will be sent again; or NULL
 };
 
 struct api_totals {
@@ -48,11 +34,10 @@ struct api_totals {
     struct usage usage;
 };
 
-/* Asks about every context i with wanted[i]. Fails with ERR_NET when the service refuses the key (401, 403), cannot be
- * used at all, leaves several contexts in a row without an answer, or refuses several in a row in the same words
+/* Asks about everything that asked_next() gives. Fails with ERR_NET when the service refuses the key (401, 403), cannot
+ * be used at all, leaves several contexts in a row without an answer, or refuses several in a row in the same words
  * (except that the text is too long). */
-int api_ask(const struct api *api, const struct contexts *contexts, const bool *wanted, struct api_totals *totals,
-            struct err *err) MUST_CHECK;
+int api_ask(const struct api *api, struct asked *asked, struct api_totals *totals, struct err *err) MUST_CHECK;
 
 /* ---- decisions, on their own for tests ---------------------------------- */
 

@@ -1,4 +1,4 @@
-/* checkpoint.c - reads FILE, then FILE.part, into one answer per context: a later answer, about another text of the
+/* checkpoint.c - reads FILE, then FILE.part, into one answer per section: a later answer, about another text of the
  * context, replaces an earlier one. New answers are appended to FILE.part and flushed line by line. */
 #include "qgen/checkpoint.h"
 
@@ -9,6 +9,7 @@
 #include "base/rows.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -19,36 +20,50 @@ static const size_t max_part = (size_t)1 << 30; /* bytes */
 
 /* ---- answers in memory -------------------------------------------------- */
 
-/* The answer of that id, added if missing; NULL: out of memory. */
-static struct checkpoint_answer *answer_of(struct checkpoint *c, const char *id)
+/* The key in `parts`. */
+static void put_name(struct buf *out, const struct checkpoint_part *p)
 {
-    int i = map_add(&c->ids, id, strlen(id), NULL);
+    buf_adds(out, p->id);
+    if (p->n_sections > 1)
+        buf_printf(out, "\n%d/%d", p->section, p->n_sections); /* no id has a line end */
+}
 
+/* The answer about that part, added if missing; NULL: out of memory. */
+static struct checkpoint_answer *answer_of(struct checkpoint *c, const struct checkpoint_part *p)
+{
+    struct buf name = { 0 };
+
+    put_name(&name, p);
+    int i = buf_failed(&name) ? MAP_NOMEM : map_add(&c->parts, buf_str(&name), name.n, NULL);
+    buf_release(&name);
     while (i >= c->answers.n)
         if (ARRAY_PUSH(&c->answers, (struct checkpoint_answer){ 0 }))
             return NULL;
     return i == MAP_NOMEM ? NULL : &c->answers.at[i];
 }
 
-static int add_question(struct checkpoint *c, const char *id, const char *digest, const char *text, struct err *err)
+static int add_question(struct checkpoint *c, const struct checkpoint_part *p, const char *text, struct err *err)
 {
-    struct checkpoint_answer *a = answer_of(c, id);
+    struct checkpoint_answer *a = answer_of(c, p);
 
     if (!a)
         return err_nomem(err);
-    if (strcmp(a->digest, digest) != 0) {
+    if (strcmp(a->digest, p->digest) != 0) {
         question_list_release(&a->list);
-        snprintf(a->digest, sizeof(a->digest), "%s", digest);
+        snprintf(a->digest, sizeof(a->digest), "%s", p->digest);
     }
     return question_list_add(&a->list, text, strlen(text), 0, err);
 }
 
-bool checkpoint_take(struct checkpoint *c, const char *id, const char *digest, struct question_list *list)
+bool checkpoint_take(struct checkpoint *c, const struct checkpoint_part *part, struct question_list *list)
 {
-    int i = map_find(&c->ids, id, strlen(id));
-    struct checkpoint_answer *a = i >= 0 && i < c->answers.n ? &c->answers.at[i] : NULL;
+    struct buf name = { 0 };
 
-    if (!a || strcmp(a->digest, digest) != 0 || a->list.n == 0)
+    put_name(&name, part);
+    int i = buf_failed(&name) ? MAP_NOMEM : map_find(&c->parts, buf_str(&name), name.n);
+    buf_release(&name);
+    struct checkpoint_answer *a = i >= 0 && i < c->answers.n ? &c->answers.at[i] : NULL;
+    if (!a || strcmp(a->digest, part->digest) != 0 || a->list.n == 0)
         return false;
     *list = a->list;
     a->list = (struct question_list){ 0 };
@@ -75,7 +90,9 @@ static int add_row(struct checkpoint *c, const struct json *row, struct err *err
     const char *context = json_text(json_get(row, "context")), *digest = json_text(json_get(row, "digest"));
     const char *text = json_text(json_get(row, "text"));
 
-    return context && digest && text ? add_question(c, context, digest, text, err) : 0;
+    struct checkpoint_part part = { .id = context, .digest = digest, .n_sections = 1 };
+
+    return context && digest && text ? add_question(c, &part, text, err) : 0;
 }
 
 /* A FILE that cannot be read, or that was made with another key, will be replaced like any output file. The only
@@ -103,15 +120,32 @@ static int read_finished(struct checkpoint *c, const char *file, const struct ch
 
 /* ---- FILE.part ------------------------------------------------------------- */
 
+static int read_part(struct checkpoint_part *part, const struct json *v, struct err *err)
+{
+    int64_t section = 1, sections = 1;
+
+    if (json_want_text(v, "context", &part->id, err) || json_want_text(v, "digest", &part->digest, err) ||
+        json_may_int(v, "section", &section, err) || json_may_int(v, "sections", &sections, err))
+        return err->code;
+    if (section < 1 || section > sections || sections > INT_MAX)
+        return err_set(err, ERR_FORMAT, "section %lld of %lld", (long long)section, (long long)sections);
+    part->section = (int)section - 1;
+    part->n_sections = (int)sections;
+    return 0;
+}
+
 static int add_line(struct checkpoint *c, const struct json *v, struct err *err)
 {
-    const char *context = NULL, *digest = NULL;
+    struct checkpoint_part part;
 
-    if (json_want_text(v, "context", &context, err) || json_want_text(v, "digest", &digest, err))
+    if (read_part(&part, v, err))
         return err->code;
+    c->n_replies++;
+    c->paid.prompt += usage_count(v, "prompt_tokens");
+    c->paid.completion += usage_count(v, "completion_tokens");
     const struct json *q = json_first(json_get(v, "questions"));
     for (; q; q = json_next(q))
-        if (json_is_text(q) && add_question(c, context, digest, json_text(q), err))
+        if (json_is_text(q) && add_question(c, &part, json_text(q), err))
             return err->code;
     return 0;
 }
@@ -233,21 +267,26 @@ int checkpoint_open(struct checkpoint *c, const char *file, const struct checkpo
     return code;
 }
 
-int checkpoint_add(struct checkpoint *c, const char *id, const char *digest, const struct question_list *list,
-                   struct err *err)
+int checkpoint_add(struct checkpoint *c, const struct checkpoint_part *part, const struct question_list *list,
+                   const struct usage *usage, struct err *err)
 {
     struct buf line = { 0 };
     struct json_out w = { .buf = &line };
 
     json_begin(&w, NULL, '{');
-    json_put_text(&w, "context", id);
-    json_put_text(&w, "digest", digest);
+    json_put_text(&w, "context", part->id);
+    json_put_text(&w, "digest", part->digest);
+    json_put_int(&w, "section", part->section + 1);
+    json_put_int(&w, "sections", part->n_sections);
     json_begin(&w, "questions", '[');
     for (int i = 0; i < list->n; i++)
         json_put_text(&w, NULL, list->at[i].text);
     json_end(&w, ']');
+    json_put_int(&w, "prompt_tokens", usage->prompt);
+    json_put_int(&w, "completion_tokens", usage->completion);
     json_end(&w, '}');
     int code = write_line(c, &line, err);
+    c->n_replies += !code;
     buf_release(&line);
     return code;
 }
@@ -265,6 +304,6 @@ void checkpoint_close(struct checkpoint *c)
         question_list_release(&c->answers.at[i].list);
     free(c->answers.at);
     free(c->path);
-    map_release(&c->ids);
+    map_release(&c->parts);
     *c = (struct checkpoint){ 0 };
 }

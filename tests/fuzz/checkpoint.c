@@ -41,6 +41,7 @@ static void put(const char *path, const uint8_t *bytes, size_t n)
 
 static const struct checkpoint_key key = { .model = "m", .per_context = 2 };
 static const char digest[] = "0000000000000000";
+static const struct usage used = { 3, 4 };
 
 static int count(const struct checkpoint *c)
 {
@@ -59,11 +60,13 @@ static int count(const struct checkpoint *c)
 /* Makes up an id that no answer has yet. */
 static void new_id(const struct checkpoint *c, char id[16])
 {
+    char name[32];
     int n = 0;
 
-    do
+    do {
         snprintf(id, 16, "new%d", n++);
-    while (map_find(&c->ids, id, strlen(id)) >= 0);
+        snprintf(name, sizeof(name), "%s\n1/3", id);
+    } while (map_find(&c->parts, name, strlen(name)) >= 0);
 }
 
 static void add_one(struct checkpoint *c, const char *id)
@@ -71,7 +74,8 @@ static void add_one(struct checkpoint *c, const char *id)
     struct question_list list = { 0 };
     struct err err;
 
-    if (question_list_add(&list, "Why?", 4, 0, &err) || checkpoint_add(c, id, digest, &list, &err))
+    if (question_list_add(&list, "Why?", 4, 0, &err) ||
+        checkpoint_add(c, &(struct checkpoint_part){ id, digest, 1, 3 }, &list, &used, &err))
         abort();
     question_list_release(&list);
 }
@@ -94,7 +98,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     new_id(&c, id);
     add_one(&c, id);
     checkpoint_close(&c);
-    if (checkpoint_open(&c, file, &key, &err) || count(&c) != found + 1 || !checkpoint_take(&c, id, digest, &list))
+    if (checkpoint_open(&c, file, &key, &err) || count(&c) != found + 1 ||
+        !checkpoint_take(&c, &(struct checkpoint_part){ id, digest, 1, 3 }, &list) || c.paid.prompt < used.prompt)
         abort();
     question_list_release(&list);
     checkpoint_close(&c);

@@ -47,11 +47,13 @@ static void open_it(struct checkpoint *c)
 
 static void add(struct checkpoint *c, const char *id, const char *digest, const char *question)
 {
+    static const struct usage used = { 100, 7 };
     struct question_list list = { 0 };
     struct err err;
 
     cr_assert_eq(question_list_add(&list, question, strlen(question), 0, &err), 0);
-    cr_assert_eq(checkpoint_add(c, id, digest, &list, &err), 0, "%s", err.msg);
+    cr_assert_eq(checkpoint_add(c, &(struct checkpoint_part){ id, digest, 0, 1 }, &list, &used, &err), 0, "%s",
+                 err.msg);
     question_list_release(&list);
 }
 
@@ -61,7 +63,7 @@ static void expect(struct checkpoint *c, const char *id, const char *digest, con
     struct question_list list = { 0 };
     struct buf got = { 0 };
 
-    cr_assert_eq(checkpoint_take(c, id, digest, &list), *want != '\0', "%s", id);
+    cr_assert_eq(checkpoint_take(c, &(struct checkpoint_part){ id, digest, 0, 1 }, &list), *want != '\0', "%s", id);
     for (int i = 0; i < list.n; i++)
         buf_printf(&got, i ? "|%s" : "%s", list.at[i].text);
     cr_assert_str_eq(buf_str(&got), want);
@@ -90,6 +92,38 @@ Test(checkpoint, answers_outlive_the_run)
     checkpoint_remove(&c);
     checkpoint_close(&c);
     cr_assert(!file_exists(part));
+}
+
+static bool take(struct checkpoint *c, const char *digest, int section, int n_sections)
+{
+    struct question_list list;
+    bool taken = checkpoint_take(c, &(struct checkpoint_part){ "a", digest, section, n_sections }, &list);
+
+    if (taken)
+        question_list_release(&list);
+    return taken;
+}
+
+/* Of three sections one was answered and one paid for in vain. */
+Test(checkpoint, knows_sections_and_what_was_paid)
+{
+    static const struct usage first = { 100, 7 }, second = { 1000, 70 };
+    struct question_list list = { 0 }, none = { 0 };
+    struct checkpoint c;
+    struct err err;
+
+    open_it(&c);
+    cr_assert_eq(question_list_add(&list, "Who?", 4, 0, &err), 0);
+    cr_assert_eq(checkpoint_add(&c, &(struct checkpoint_part){ "a", digest_a, 1, 3 }, &list, &first, &err), 0);
+    cr_assert_eq(checkpoint_add(&c, &(struct checkpoint_part){ "a", digest_a, 2, 3 }, &none, &second, &err), 0);
+    question_list_release(&list);
+    checkpoint_close(&c);
+    open_it(&c);
+    cr_assert(c.paid.prompt == 1100 && c.paid.completion == 77 && c.n_replies == 2 && c.n_malformed == 0);
+    cr_assert(!take(&c, digest_a, 0, 3) && !take(&c, digest_a, 2, 3) && !take(&c, digest_a, 0, 1));
+    cr_assert(!take(&c, digest_a, 1, 4) && !take(&c, digest_b, 1, 3));
+    cr_assert(take(&c, digest_a, 1, 3));
+    checkpoint_close(&c);
 }
 
 Test(checkpoint, a_line_that_was_cut_is_dropped)
@@ -124,7 +158,15 @@ Test(checkpoint, a_header_that_was_cut_is_written_again)
 
 Test(checkpoint, malformed_lines_are_passed_over)
 {
-    static const char *const bad[] = { "{\"context\":\"a\"}\n", "\n", "{\"context\":\"a\",\"dig", "7\n", "\x80\n" };
+    static const char *const bad[] = {
+        "{\"context\":\"a\"}\n",
+        "\n",
+        "{\"context\":\"a\",\"dig",
+        "7\n",
+        "\x80\n",
+        "{\"context\":\"c\",\"digest\":\"0123456789abcdef\",\"section\":3,\"sections\":2}\n",
+        "{\"context\":\"c\",\"digest\":\"0123456789abcdef\",\"section\":0}\n"
+    };
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         struct checkpoint c;

@@ -1,4 +1,5 @@
-# A service that never answers well: status 4 and no file, whether it is absent, broken, talks nonsense or too much.
+# A service that never answers well: status 4 and no file of questions, whether it is absent, broken, talks nonsense or
+# too much. Nonsense is paid for, so FILE.part stays.
 . "$TOP/tests/cli/qgen/mock"
 for s in broken nonsense vast; do
 	ask $s --retries 1 -o out.jsonl 2>err
