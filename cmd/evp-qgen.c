@@ -25,8 +25,10 @@
 static struct {
     int per_context, seed, concurrency, retries, window;
     bool from_dataset;
-    double timeout, price_in, price_out;
-    const char *api_base, *model, *key_file, *effort, *out;
+    double timeout;
+    struct prices price;
+    const char *model, *key_file, *effort, *out;
+    struct opt_list api_base;
     struct shard shard;
     struct opt_common common;
 } cfg = {
@@ -40,9 +42,12 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "from-dataset", &cfg.from_dataset, "take the questions that came with the dataset"),
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("OpenAI-compatible service"),
-    OPT_TEXT(0, "api-base", &cfg.api_base, "URL", "address of the service; ends in /v1"),
+    OPT_MANY(0, "api-base", &cfg.api_base, "URL",
+             "address of the service; ends in /v1; may be repeated: the endpoints share the requests, equally or by "
+             "weight: URL,weight=3"),
     OPT_TEXT('m', "model", &cfg.model, "NAME", "the model to ask, by the service's name for it"),
-    OPT_TEXT(0, "key-file", &cfg.key_file, "FILE", "file with the key (default: $OPENAI_API_KEY if set)"),
+    OPT_TEXT(0, "key-file", &cfg.key_file, "FILE",
+             "file with the key, for every --api-base (default: $OPENAI_API_KEY if set)"),
     OPT_TEXT(0, "reasoning-effort", &cfg.effort, "LEVEL",
              "how much a reasoning model reasons, in the service's words: none, minimal, low, medium, high"),
     OPT_NUM(0, "concurrency", &cfg.concurrency, 1, 1024, "number of simultaneous requests"),
@@ -50,8 +55,8 @@ static const struct opt opts[] = {
     OPT_NUM(0, "retries", &cfg.retries, 0, 100, "tries after the first"),
     OPT_NUM(0, "window", &cfg.window, 512, INT_MAX,
             "most tokens that the model accepts; longer contexts are asked about section by section"),
-    OPT_REAL(0, "price-in", &cfg.price_in, 0, 1e6, "price of a million prompt tokens, for the summary"),
-    OPT_REAL(0, "price-out", &cfg.price_out, 0, 1e6, "price of a million completion tokens, for the summary"),
+    OPT_REAL(0, "price-in", &cfg.price.in, 0, 1e6, "price of a million prompt tokens, for the summary"),
+    OPT_REAL(0, "price-out", &cfg.price.out, 0, 1e6, "price of a million completion tokens, for the summary"),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.out, "FILE"),
     OPT_COMMON(&cfg.common),
@@ -93,7 +98,9 @@ struct work {
     struct result *result;        // (contexts->n)
     struct checkpoint checkpoint; // open (f not NULL) with --api-base and -o
     struct asked asked;           // open (at not NULL) with --api-base
-    int n_asked, n_kept;          // contexts: to ask the service about; answered in an earlier run
+    struct api_endpoint endpoint[MAX_ENDPOINTS];
+    struct api_totals total[MAX_ENDPOINTS];
+    int n_asked, n_kept; // contexts: to ask the service about; answered in an earlier run
     int n_answered, n_refused;
 };
 
@@ -136,6 +143,11 @@ static int make_all(struct work *w, struct err *err)
     }
     progress_end();
     return 0;
+}
+
+static bool has_prices(void)
+{
+    return cfg.price.in > 0 || cfg.price.out > 0;
 }
 
 /* ---- from a service ----------------------------------------------------- */
@@ -192,6 +204,12 @@ static void on_retry(void *arg, int i, double delay, const struct err *why)
     const struct work *w = arg;
 
     log_debug("context '%s': %s; again in %.1f s", w->contexts->at[i].id, why->msg, delay);
+}
+
+static void on_lost(void *arg, const struct err *why)
+{
+    (void)arg;
+    log_warn("an endpoint is left out, and the others get its requests: %s", why->msg);
 }
 
 static void on_failure(void *arg, int i, const struct err *why)
@@ -264,38 +282,75 @@ static int choose_asked(struct work *w, struct err *err)
     return code;
 }
 
-static void summarise_usage(const struct api_totals *t)
+static void put_totals(struct json_out *w, const struct api_totals *t)
 {
-    double price = (double)t->usage.prompt * cfg.price_in / 1e6 + (double)t->usage.completion * cfg.price_out / 1e6;
+    json_put_int(w, "requests", t->requests);
+    json_put_int(w, "requests_again", t->again);
+    json_put_int(w, "prompt_tokens", t->usage.prompt);
+    json_put_int(w, "completion_tokens", t->usage.completion);
+    if (has_prices())
+        json_put_real(w, "cost", usage_cost(&t->usage, &cfg.price));
+}
 
-    summary_int("requests", t->requests);
-    summary_int("requests_again", t->again);
-    summary_int("prompt_tokens", t->usage.prompt);
-    summary_int("completion_tokens", t->usage.completion);
-    if (cfg.price_in > 0 || cfg.price_out > 0)
-        json_put_real(summary_json(), "cost", price);
-    log_info("%lld requests (%lld sent again), %lld prompt tokens, %lld completion tokens", (long long)t->requests,
-             (long long)t->again, (long long)t->usage.prompt, (long long)t->usage.completion);
-    if (cfg.price_in > 0 || cfg.price_out > 0)
-        log_info("cost %.4f", price);
+/* name: of an endpoint, with a colon; "" for all of them. */
+static void say_totals(const char *name, const struct api_totals *t)
+{
+    char cost[64] = "";
+
+    if (has_prices())
+        snprintf(cost, sizeof(cost), ", cost %.4f", usage_cost(&t->usage, &cfg.price));
+    log_info("%s%lld requests (%lld sent again), %lld prompt tokens, %lld completion tokens%s", name,
+             (long long)t->requests, (long long)t->again, (long long)t->usage.prompt, (long long)t->usage.completion,
+             cost);
+}
+
+static void say_endpoints(const struct work *w)
+{
+    json_begin(summary_json(), "endpoints", '[');
+    for (int i = 0; i < cfg.api_base.n; i++) {
+        struct buf name = { 0 };
+        buf_printf(&name, "%s: ", w->endpoint[i].base);
+        say_totals(buf_str(&name), &w->total[i]);
+        buf_release(&name);
+        json_begin(summary_json(), NULL, '{');
+        json_put_text(summary_json(), "api_base", w->endpoint[i].base);
+        put_totals(summary_json(), &w->total[i]);
+        json_end(summary_json(), '}');
+    }
+    json_end(summary_json(), ']');
+}
+
+static void summarise_usage(const struct work *w)
+{
+    struct api_totals all = { 0 };
+
+    for (int i = 0; i < cfg.api_base.n; i++) {
+        all.requests += w->total[i].requests;
+        all.again += w->total[i].again;
+        all.usage.prompt += w->total[i].usage.prompt;
+        all.usage.completion += w->total[i].usage.completion;
+    }
+    if (cfg.api_base.n > 1)
+        say_endpoints(w);
+    put_totals(summary_json(), &all);
+    say_totals("", &all);
 }
 
 static int ask_service(struct work *w, const char *key, struct err *err)
 {
-    struct api api = { .base = cfg.api_base,
+    struct api api = { .endpoint = w->endpoint,
+                       .n_endpoints = cfg.api_base.n,
                        .key = key,
                        .concurrency = cfg.concurrency,
                        .retries = cfg.retries,
                        .timeout = cfg.timeout,
                        .seed = (uint64_t)cfg.seed,
-                       .arg = w,
-                       .again = on_retry };
-    struct api_totals totals = { 0 };
+                       .events = { .arg = w, .again = on_retry, .lost = on_lost } };
 
     progress_begin("contexts", w->n_asked);
-    int code = api_ask(&api, &w->asked, &totals, err);
+    int code = api_ask(&api, &w->asked, w->total, err);
     progress_end();
-    summarise_usage(&totals);
+    summarise_usage(w);
     if (!code && w->n_asked && w->n_refused == w->n_asked && w->n_kept == 0)
         code = err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
     return code;
@@ -332,7 +387,7 @@ static int put_question(struct rows_out *out, const struct context *c, const str
     struct question q = { .id = question_new_id(c->id, r->list.at[i].text),
                           .context = c->id,
                           .text = r->list.at[i].text,
-                          .origin = cfg.api_base       ? api
+                          .origin = cfg.api_base.n     ? api
                                     : cfg.from_dataset ? dataset
                                                        : offline,
                           .split = i % 2 ? SPLIT_TEST : SPLIT_TRAIN };
@@ -340,7 +395,7 @@ static int put_question(struct rows_out *out, const struct context *c, const str
         return err_nomem(err);
     struct json_out w = rows_begin(out);
     question_to_json(&q, &w);
-    if (cfg.api_base)
+    if (cfg.api_base.n)
         json_put_text(&w, "digest", r->digest);
     int code = rows_put(out, &w, err);
     free(q.id);
@@ -373,7 +428,7 @@ static int write_all(const struct work *w, char **args, int n_args, struct err *
                               .n_args = n_args,
                               .from = from,
                               .n_from = 1,
-                              .more = cfg.api_base ? put_key : NULL,
+                              .more = cfg.api_base.n ? put_key : NULL,
                               .arg = &made_by };
     struct rows_out out;
 
@@ -413,25 +468,46 @@ static int summarise(const struct work *w)
     return failed ? 1 : 0;
 }
 
-static int check_options(struct err *err)
+/* URL or URL,weight=N; e->base is allocated. */
+static int read_endpoint(struct api_endpoint *e, const char *text, struct err *err)
 {
-    if (!cfg.api_base != !cfg.model)
+    static const char weight[] = ",weight=";
+    const char *comma = strstr(text, weight);
+    int64_t n = 1;
+
+    if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
+        return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
+    if (comma && (!parse_int(comma + strlen(weight), &n) || n < 1 || n > MAX_WEIGHT))
+        return err_set(err, ERR_USAGE, "a weight of --api-base is a whole number from 1 to %d", MAX_WEIGHT);
+    e->weight = (int)n;
+    e->base = comma ? strndup(text, (size_t)(comma - text)) : strdup(text);
+    if (!e->base)
+        return err_nomem(err);
+    if (strpbrk(e->base, "@?#, "))
+        return err_set(err, ERR_USAGE, "--api-base has more than a host and a path; put a key into --key-file");
+    return 0;
+}
+
+static int check_options(struct work *w, struct err *err)
+{
+    if (!cfg.api_base.n != !cfg.model)
         return err_set(err, ERR_USAGE, "--api-base and --model must be given together");
-    if (!cfg.api_base)
+    if (!cfg.api_base.n)
         return 0;
     if (cfg.from_dataset)
         return err_set(err, ERR_USAGE, "--from-dataset and --api-base exclude each other");
-    if (strncmp(cfg.api_base, "http://", 7) != 0 && strncmp(cfg.api_base, "https://", 8) != 0)
-        return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
-    if (strpbrk(cfg.api_base, "@?# "))
-        return err_set(err, ERR_USAGE, "--api-base has more than a host and a path; put a key into --key-file");
+    if (cfg.api_base.n > MAX_ENDPOINTS)
+        return err_set(err, ERR_USAGE, "--api-base is given more than %d times", MAX_ENDPOINTS);
+    for (int i = 0; i < cfg.api_base.n; i++)
+        if (read_endpoint(&w->endpoint[i], cfg.api_base.at[i], err))
+            return err->code;
     return 0;
 }
 
 /* *status: the exit status if nothing failed. */
 static int run_on(struct work *w, char **args, int n_args, int *status, struct err *err)
 {
-    int code = cfg.api_base ? use_service(w, err) : make_all(w, err);
+    int code = cfg.api_base.n ? use_service(w, err) : make_all(w, err);
 
     if (!code)
         code = write_all(w, args, n_args, err);
@@ -445,20 +521,23 @@ static int run_on(struct work *w, char **args, int n_args, int *status, struct e
 
 static int run(int argc, char **argv, int first, int *status, struct err *err)
 {
-    struct contexts contexts;
-    const char *path = first < argc ? argv[first] : "-";
+    struct contexts contexts = { 0 };
+    struct work work = { .contexts = &contexts, .path = first < argc ? argv[first] : "-" };
+    int code = check_options(&work, err);
 
-    if (check_options(err) || contexts_read(&contexts, path, err))
-        return err->code;
-    struct work work = { .contexts = &contexts,
-                         .path = path,
-                         .result = calloc((size_t)contexts.n, sizeof(*work.result)) };
-    int code = work.result ? run_on(&work, argv + 1, argc - 1, status, err) : err_nomem(err);
+    if (!code)
+        code = contexts_read(&contexts, work.path, err);
+    if (!code) {
+        work.result = calloc((size_t)contexts.n, sizeof(*work.result));
+        code = work.result ? run_on(&work, argv + 1, argc - 1, status, err) : err_nomem(err);
+    }
     for (int i = 0; work.result && i < contexts.n; i++)
         question_list_release(&work.result[i].list);
     free(work.result);
     asked_close(&work.asked);
     checkpoint_close(&work.checkpoint);
+    for (int i = 0; i < MAX_ENDPOINTS; i++)
+        free(work.endpoint[i].base);
     contexts_release(&contexts);
     return code;
 }

@@ -22,24 +22,34 @@ enum {
 struct slot {
     enum { SLOT_FREE, SLOT_DUE, SLOT_FLYING } state;
     struct asked_slice ask;
-    int tries;
-    unsigned use;  // of the last try, bits of enum prompt_use
-    unsigned less; // features that the next try leaves out in addition to the run's
-    double due;    // clock_now() when it may be sent
+    int endpoint;   // that is asked
+    uint64_t asked; // one bit for each endpoint that was asked, this one included
+    int tries;      // of this endpoint
+    double since;   // clock_now() when it was given this request
+    unsigned use;   // of the last try, bits of enum prompt_use
+    unsigned less;  // features that the next try leaves out in addition to the run's
+    double due;     // clock_now() when it may be sent
+};
+
+struct endpoint {
+    char *url;
+    int weight;
+    int64_t dealt;     // requests
+    bool lost;         // gets no more
+    unsigned use;      // features that requests use: all but those that the service is known to lack
+    double answered;   // clock_now() when it last gave questions; 0: never
+    char refusal[512]; // the last refusal
+    int n_refused;     // contexts refused in the same words since the last answer
 };
 
 struct run {
     const struct api *api;
     struct asked *asked;
-    struct api_totals *totals;
+    struct api_totals *totals; // (n_endpoints)
+    struct endpoint *endpoint; // (n_endpoints)
     struct http *http;
-    char *url;
     struct slot *slot; // (concurrency)
-    unsigned use;      // features that requests use: all but those that the service is known to lack
-    bool answered;     // the service has given questions
     int silent;        // contexts that failed without a reply since the last reply
-    char refusal[512]; // the last refusal
-    int n_refused;     // contexts refused in the same words since the last answer
     struct rng rng;
 };
 
@@ -76,34 +86,87 @@ double api_delay(int tries, double retry_after, struct rng *rng)
 /* Says why a reply cannot be used. */
 static void explain(const struct run *r, const struct http_reply *reply, struct err *why)
 {
+    const struct slot *s = reply->tag;
+    const char *url = r->endpoint[s->endpoint].url;
     struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
     struct buf said = { 0 };
 
     if (reply->outcome != HTTP_REPLIED) {
-        err_set(why, ERR_NET, "%s: %s", r->url,
+        err_set(why, ERR_NET, "%s: %s", url,
                 reply->outcome == HTTP_TOO_LARGE ? "the reply is larger than 4 MiB" : reply->why);
         return;
     }
     reply_complaint(&said, &body);
-    err_set(why, ERR_NET, "%s answers with status %d%s%s", r->url, reply->status, said.n ? ": " : "", buf_str(&said));
+    err_set(why, ERR_NET, "%s answers with status %d%s%s", url, reply->status, said.n ? ": " : "", buf_str(&said));
     buf_release(&said);
+}
+
+/* ---- endpoints ---------------------------------------------------------- */
+
+/* The endpoint that is furthest behind its share, of those without a bit in `not`; -1: none. */
+static int pick_endpoint(const struct run *r, uint64_t not )
+{
+    int best = -1;
+    double least = INFINITY;
+
+    for (int i = 0; i < r->api->n_endpoints; i++) {
+        const struct endpoint *e = &r->endpoint[i];
+        double share = (double)(e->dealt + 1) / e->weight;
+        if (e->lost || not >> i & 1 || share >= least)
+            continue;
+        least = share;
+        best = i;
+    }
+    return best;
+}
+
+static void deal(struct run *r, struct slot *s, int endpoint)
+{
+    s->endpoint = endpoint;
+    s->asked |= UINT64_C(1) << endpoint;
+    s->tries = 0;
+    s->less = 0;
+    s->state = SLOT_DUE;
+    s->due = s->since = clock_now();
+    r->endpoint[endpoint].dealt++;
+}
+
+/* Gives a request to an endpoint that was not asked yet; false: there is none. */
+static bool hand_over(struct run *r, struct slot *s)
+{
+    int other = pick_endpoint(r, s->asked);
+
+    if (other >= 0)
+        deal(r, s, other);
+    return other >= 0;
+}
+
+/* Gives an endpoint no more requests, unless it is the last. */
+static void lose_endpoint(struct run *r, int endpoint, const struct err *why)
+{
+    if (r->endpoint[endpoint].lost || pick_endpoint(r, UINT64_C(1) << endpoint) < 0)
+        return;
+    r->endpoint[endpoint].lost = true;
+    r->api->events.lost(r->api->events.arg, why);
 }
 
 /* ---- requests ----------------------------------------------------------- */
 
 static int send_request(struct run *r, struct slot *s, struct err *err)
 {
-    unsigned use = r->use & ~s->less;
+    const struct endpoint *e = &r->endpoint[s->endpoint];
+    struct api_totals *t = &r->totals[s->endpoint];
+    unsigned use = e->use & ~s->less;
     struct buf body = { 0 };
 
     asked_body(r->asked, s->ask, use, &body);
-    int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, r->url, &body, s, err);
+    int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, e->url, &body, s, err);
     buf_release(&body);
     s->state = SLOT_FLYING;
     s->use = use;
     s->tries++;
-    r->totals->requests++;
-    r->totals->again += s->tries > 1;
+    t->requests++;
+    t->again += s->tries > 1;
     return code;
 }
 
@@ -119,8 +182,12 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
         if (s->state == SLOT_DUE && !asked_is_open(r->asked, s->ask))
             s->state = SLOT_FREE; /* another slice of its context failed meanwhile */
         struct asked_slice next;
-        if (s->state == SLOT_FREE && asked_next(r->asked, &next))
-            *s = (struct slot){ .state = SLOT_DUE, .ask = next };
+        if (s->state == SLOT_FREE && asked_next(r->asked, &next)) {
+            *s = (struct slot){ .ask = next };
+            deal(r, s, pick_endpoint(r, 0));
+        }
+        if (s->state == SLOT_DUE && r->endpoint[s->endpoint].lost)
+            hand_over(r, s);
         if (s->state == SLOT_DUE && s->due <= now && send_request(r, s, err))
             return err->code;
         if (s->state == SLOT_DUE)
@@ -134,8 +201,8 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 
 static void send_again(const struct run *r, struct slot *s, double delay, const struct err *why)
 {
-    if (r->api->again)
-        r->api->again(r->api->arg, s->ask.context, delay, why);
+    if (r->api->events.again)
+        r->api->events.again(r->api->events.arg, s->ask.context, delay, why);
     s->state = SLOT_DUE;
     s->due = clock_now() + delay;
 }
@@ -146,23 +213,28 @@ static unsigned format_to_leave(const struct run *r, const struct slot *s, const
 {
     bool failed = reply->outcome == HTTP_REPLIED && reply->status >= 500;
 
-    if (r->answered || !failed || s->tries < FULL_TRIES)
+    if (r->endpoint[s->endpoint].answered > 0 || !failed || s->tries < FULL_TRIES)
         return 0;
     return s->use & PROMPT_SCHEMA ? PROMPT_SCHEMA : s->use & PROMPT_JSON;
 }
 
 static int try_again(struct run *r, struct slot *s, const struct http_reply *reply, struct err *why, struct err *err)
 {
+    const struct endpoint *e = &r->endpoint[s->endpoint];
     bool replied = reply->outcome == HTTP_REPLIED && reply->status == 200;
 
     s->less |= format_to_leave(r, s, reply);
-    if (s->tries <= r->api->retries) {
+    if (s->tries <= r->api->retries && !e->lost) {
         double delay = api_delay(s->tries - 1, reply->retry_after, &r->rng);
         send_again(r, s, delay, why);
         return 0;
     }
-    s->state = SLOT_FREE;
     err_wrap(why, "gave up after %d tries", s->tries);
+    if (!replied && e->answered < s->since) /* else the trouble is with this request */
+        lose_endpoint(r, s->endpoint, why);
+    if (!replied && hand_over(r, s))
+        return 0;
+    s->state = SLOT_FREE;
     asked_fail(r->asked, s->ask.context, why);
     r->silent += !replied;
     if (r->silent < MIN_SILENT || r->silent < r->api->concurrency)
@@ -173,41 +245,59 @@ static int try_again(struct run *r, struct slot *s, const struct http_reply *rep
 static int take_questions(struct run *r, struct slot *s, const struct http_reply *reply, struct err *err)
 {
     struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
+    struct endpoint *e = &r->endpoint[s->endpoint];
     struct err why;
     bool wanted = asked_is_open(r->asked, s->ask);
-    int code = asked_read(r->asked, s->ask, &body, &r->totals->usage, &why);
+    int code = asked_read(r->asked, s->ask, &body, &r->totals[s->endpoint].usage, &why);
 
     r->silent = 0;
     if (code == ERR_FORMAT)
         return wanted ? try_again(r, s, reply, &why, err) : 0;
     if (code)
         return err_set(err, code, "%s", why.msg);
-    if (!r->answered)
-        r->use &= s->use; /* without the features left out after failures */
-    r->answered = true;
-    r->n_refused = 0;
+    if (e->answered == 0)
+        e->use &= s->use; /* without the features left out after failures */
+    e->answered = clock_now();
+    e->n_refused = 0;
     return 0;
 }
 
-/* The service refuses to answer about a context. Several refusals in a row in the same words concern the model's name,
+/* An endpoint refuses to answer about a context. Several refusals in a row in the same words concern the model's name,
  * the account or the address. */
 static int take_refusal(struct run *r, struct slot *s, const struct http_reply *reply, const struct err *why,
                         struct err *err)
 {
     struct reply_body body = { buf_str(&reply->body), reply->body.n, NULL };
+    struct endpoint *e = &r->endpoint[s->endpoint];
     bool about_text = reply->outcome != HTTP_REPLIED || reply->status == 413 || reply_blames_length(&body);
 
     r->silent = 0;
-    asked_fail(r->asked, s->ask.context, why);
-    if (about_text)
+    if (!about_text) {
+        e->n_refused = strcmp(e->refusal, why->msg) == 0 ? e->n_refused + 1 : 1;
+        snprintf(e->refusal, sizeof(e->refusal), "%s", why->msg);
+        if (e->n_refused >= MIN_REFUSED)
+            lose_endpoint(r, s->endpoint, why);
+    }
+    if (hand_over(r, s))
         return 0;
-    r->n_refused = strcmp(r->refusal, why->msg) == 0 ? r->n_refused + 1 : 1;
-    snprintf(r->refusal, sizeof(r->refusal), "%s", why->msg);
-    if (r->n_refused < MIN_REFUSED)
+    asked_fail(r->asked, s->ask.context, why);
+    if (about_text || e->lost || e->n_refused < MIN_REFUSED)
         return 0;
     return err_set(err, ERR_NET,
                    "the service refused %d contexts in a row in the same words: are --model and the key right?",
-                   r->n_refused);
+                   e->n_refused);
+}
+
+/* No request to this endpoint will succeed. */
+static int take_stop(struct run *r, struct slot *s, const struct err *why, struct err *err)
+{
+    lose_endpoint(r, s->endpoint, why);
+    if (hand_over(r, s))
+        return 0;
+    if (!r->endpoint[s->endpoint].lost)
+        return err_set(err, ERR_NET, "%s", why->msg);
+    asked_fail(r->asked, s->ask.context, why);
+    return 0;
 }
 
 /* Asks again at once without the feature that the service complains about; later requests leave it out too. */
@@ -222,7 +312,7 @@ static void ask_less(struct run *r, struct slot *s, const struct http_reply *rep
     unsigned refused = reply_refuses(&body, s->use);
 
     err_wrap(why, "the service does not support %s", name[refused]);
-    r->use &= ~refused;
+    r->endpoint[s->endpoint].use &= ~refused;
     s->tries--;
     send_again(r, s, 0, why);
 }
@@ -240,7 +330,7 @@ static int take_reply(struct run *r, const struct http_reply *reply, struct err 
         return 0; /* another slice of its context failed meanwhile */
     explain(r, reply, &why);
     switch (verdict) {
-    case API_STOP: return err_set(err, ERR_NET, "%s", why.msg);
+    case API_STOP: return take_stop(r, s, &why, err);
     case API_AGAIN: return try_again(r, s, reply, &why, err);
     case API_LESS: ask_less(r, s, reply, &why); return 0;
     default: return take_refusal(r, s, reply, &why, err);
@@ -283,25 +373,38 @@ static char *url_of(const char *base)
     return buf_take(&url);
 }
 
+static int open_endpoints(struct run *r, struct err *err)
+{
+    r->endpoint = calloc((size_t)r->api->n_endpoints, sizeof(*r->endpoint));
+    for (int i = 0; r->endpoint && i < r->api->n_endpoints; i++) {
+        struct endpoint *e = &r->endpoint[i];
+        e->url = url_of(r->api->endpoint[i].base);
+        if (!e->url)
+            return err_nomem(err);
+        e->weight = r->api->endpoint[i].weight;
+        e->use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (r->asked->effort ? PROMPT_EFFORT : 0) |
+                 (r->asked->reply_tokens ? PROMPT_MAX : 0);
+    }
+    return r->endpoint ? 0 : err_nomem(err);
+}
+
 int api_ask(const struct api *api, struct asked *asked, struct api_totals *totals, struct err *err)
 {
     struct http_options options = { .bearer = api->key,
                                     .connect_s = fmin(api->timeout, max_connect),
                                     .total_s = api->timeout,
                                     .reply_limit = MAX_REPLY };
-    struct run r = { .api = api,
-                     .asked = asked,
-                     .totals = totals,
-                     .rng = rng_named(api->seed, "retry"),
-                     .use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (asked->effort ? PROMPT_EFFORT : 0) |
-                            (asked->reply_tokens ? PROMPT_MAX : 0) };
+    struct run r = { .api = api, .asked = asked, .totals = totals, .rng = rng_named(api->seed, "retry") };
+    int code = open_endpoints(&r, err);
 
     r.slot = calloc((size_t)api->concurrency, sizeof(*r.slot));
-    r.url = url_of(api->base);
     r.http = http_open(&options, err);
-    int code = !r.slot || !r.url || !r.http ? err_nomem(err) : run_all(&r, err);
+    if (!code)
+        code = !r.slot || !r.http ? err_nomem(err) : run_all(&r, err);
     http_close(r.http);
+    for (int i = 0; r.endpoint && i < api->n_endpoints; i++)
+        free(r.endpoint[i].url);
+    free(r.endpoint);
     free(r.slot);
-    free(r.url);
     return code;
 }

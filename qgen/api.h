@@ -1,4 +1,7 @@
-/* api.h - questions from a model behind an OpenAI-compatible service: POST {base}/chat/completions.
+/* api.h - questions from a model behind OpenAI-compatible services: POST {base}/chat/completions.
+ *
+ * Requests are dealt to the endpoints in proportion to their weights. A request that an endpoint does not answer goes to
+ * another one; an endpoint that answers none gets no more.
  *
  * `concurrency` requests are in flight. A request that times out, breaks, or is answered with 408, 429, 5xx or nonsense
  * is sent again after an exponential backoff with full jitter, or after the delay in Retry-After. Meanwhile it keeps
@@ -19,14 +22,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { MAX_ENDPOINTS = 64, MAX_WEIGHT = 1000 };
+
+struct api_endpoint {
+    char *base; // "https://api.example.com/v1"
+    int weight; // 1 to MAX_WEIGHT
+};
+
+struct api_events {
+    void *arg;
+    void (*again)(void *arg, int context, double delay, const struct err *why); // a request will be sent again; or NULL
+    void (*lost)(void *arg, const struct err *why); // an endpoint gets no more requests; `why` has its address
+};
+
 struct api {
-    const char *base; // "https://api.example.com/v1"
-    const char *key;  // NULL: none
+    const struct api_endpoint *endpoint; // (n_endpoints)
+    int n_endpoints;
+    const char *key; // for all endpoints; NULL: none
     int concurrency, retries;
     double timeout; // seconds for one request
     uint64_t seed;  // of the jitter
-    void *arg;
-    void (*again)(void *arg, int context, double delay, const struct err *why); // a request will be sent again; or NULL
+    struct api_events events;
 };
 
 struct api_totals {
@@ -34,9 +50,9 @@ struct api_totals {
     struct usage usage;
 };
 
-/* Asks about everything that asked_next() gives. Fails with ERR_NET when the service refuses the key (401, 403), cannot
- * be used at all, leaves several contexts in a row without an answer, or refuses several in a row in the same words
- * (except that the text is too long). */
+/* Asks about everything that asked_next() gives; totals: (n_endpoints). Fails with ERR_NET when the last endpoint
+ * refuses the key (401, 403), cannot be used at all, leaves several contexts in a row without an answer, or refuses
+ * several in a row in the same words (except that the text is too long). */
 int api_ask(const struct api *api, struct asked *asked, struct api_totals *totals, struct err *err) MUST_CHECK;
 
 /* ---- decisions, on their own for tests ---------------------------------- */

@@ -5,3 +5,5 @@ evp-qgen c.jsonl --api-base http://localhost/v1
 evp-qgen c.jsonl --api-base localhost/v1 --model m
 evp-qgen c.jsonl --api-base http://me:secret@localhost/v1 --model m
 evp-qgen c.jsonl --api-base http://localhost/v1 --model m --from-dataset
+evp-qgen c.jsonl --api-base http://localhost/v1,weight=0 --model m
+evp-qgen c.jsonl --api-base http://localhost/v1,heavy --model m
