@@ -10,6 +10,7 @@
 #include "base/opt.h"
 #include "base/parse.h"
 #include "cmd/next.h"
+#include "cmd/qgen_say.h"
 #include "cmd/summary.h"
 #include "formats/context.h"
 #include "qgen/api.h"
@@ -19,21 +20,27 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-    int per_context, seed, concurrency, retries, window;
+    int per_context, seed, concurrency, retries, window, reply_tokens;
     bool from_dataset;
-    double timeout;
+    double timeout, max_cost;
     struct prices price;
     const char *model, *key_file, *effort, *out;
     struct opt_list api_base;
     struct shard shard;
     struct opt_common common;
-} cfg = {
-    .per_context = 8, .concurrency = 4, .retries = 5, .window = 32768, .timeout = 120, .out = "-", .shard = { 1, 1 }
-};
+} cfg = { .per_context = 8,
+          .concurrency = 4,
+          .retries = 5,
+          .window = 32768,
+          .timeout = 120,
+          .max_cost = -1,
+          .out = "-",
+          .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
     OPT_HEAD("Questions"),
@@ -55,8 +62,13 @@ static const struct opt opts[] = {
     OPT_NUM(0, "retries", &cfg.retries, 0, 100, "tries after the first"),
     OPT_NUM(0, "window", &cfg.window, 512, INT_MAX,
             "most tokens that the model accepts; longer contexts are asked about section by section"),
-    OPT_REAL(0, "price-in", &cfg.price.in, 0, 1e6, "price of a million prompt tokens, for the summary"),
-    OPT_REAL(0, "price-out", &cfg.price.out, 0, 1e6, "price of a million completion tokens, for the summary"),
+    OPT_NUM(
+        0, "reply-tokens", &cfg.reply_tokens, 0, 1 << 30,
+        "most tokens of a reply, thinking included; 0: the service's limit, or with --max-cost 1024 + 60 a question"),
+    OPT_REAL(0, "price-in", &cfg.price.in, 0, 1e6, "price of a million prompt tokens"),
+    OPT_REAL(0, "price-out", &cfg.price.out, 0, 1e6, "price of a million completion tokens"),
+    OPT_REAL(0, "max-cost", &cfg.max_cost, 0, 1e9,
+             "spend at most this, what FILE.part has paid included: no request starts that might cost more"),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.out, "FILE"),
     OPT_COMMON(&cfg.common),
@@ -102,6 +114,7 @@ struct work {
     struct api_totals total[MAX_ENDPOINTS];
     int n_asked, n_kept; // contexts: to ask the service about; answered in an earlier run
     int n_answered, n_refused;
+    int n_left; // contexts: not asked about, because that might cost too much
 };
 
 /* ---- offline and from the dataset --------------------------------------- */
@@ -263,6 +276,10 @@ static int choose_asked(struct work *w, struct err *err)
                                .effort = cfg.effort,
                                .per_context = cfg.per_context,
                                .window = cfg.window,
+                               .reply_tokens = cfg.reply_tokens,
+                               .price = cfg.price,
+                               .max_cost = cfg.max_cost >= 0 ? cfg.max_cost : HUGE_VAL,
+                               .paid = w->checkpoint.paid,
                                .events = { w, on_reply, on_answer, on_failure } };
     if (!wanted)
         return err_nomem(err);
@@ -282,60 +299,6 @@ static int choose_asked(struct work *w, struct err *err)
     return code;
 }
 
-static void put_totals(struct json_out *w, const struct api_totals *t)
-{
-    json_put_int(w, "requests", t->requests);
-    json_put_int(w, "requests_again", t->again);
-    json_put_int(w, "prompt_tokens", t->usage.prompt);
-    json_put_int(w, "completion_tokens", t->usage.completion);
-    if (has_prices())
-        json_put_real(w, "cost", usage_cost(&t->usage, &cfg.price));
-}
-
-/* name: of an endpoint, with a colon; "" for all of them. */
-static void say_totals(const char *name, const struct api_totals *t)
-{
-    char cost[64] = "";
-
-    if (has_prices())
-        snprintf(cost, sizeof(cost), ", cost %.4f", usage_cost(&t->usage, &cfg.price));
-    log_info("%s%lld requests (%lld sent again), %lld prompt tokens, %lld completion tokens%s", name,
-             (long long)t->requests, (long long)t->again, (long long)t->usage.prompt, (long long)t->usage.completion,
-             cost);
-}
-
-static void say_endpoints(const struct work *w)
-{
-    json_begin(summary_json(), "endpoints", '[');
-    for (int i = 0; i < cfg.api_base.n; i++) {
-        struct buf name = { 0 };
-        buf_printf(&name, "%s: ", w->endpoint[i].base);
-        say_totals(buf_str(&name), &w->total[i]);
-        buf_release(&name);
-        json_begin(summary_json(), NULL, '{');
-        json_put_text(summary_json(), "api_base", w->endpoint[i].base);
-        put_totals(summary_json(), &w->total[i]);
-        json_end(summary_json(), '}');
-    }
-    json_end(summary_json(), ']');
-}
-
-static void summarise_usage(const struct work *w)
-{
-    struct api_totals all = { 0 };
-
-    for (int i = 0; i < cfg.api_base.n; i++) {
-        all.requests += w->total[i].requests;
-        all.again += w->total[i].again;
-        all.usage.prompt += w->total[i].usage.prompt;
-        all.usage.completion += w->total[i].usage.completion;
-    }
-    if (cfg.api_base.n > 1)
-        say_endpoints(w);
-    put_totals(summary_json(), &all);
-    say_totals("", &all);
-}
-
 static int ask_service(struct work *w, const char *key, struct err *err)
 {
     struct api api = { .endpoint = w->endpoint,
@@ -350,9 +313,15 @@ static int ask_service(struct work *w, const char *key, struct err *err)
     progress_begin("contexts", w->n_asked);
     int code = api_ask(&api, &w->asked, w->total, err);
     progress_end();
-    summarise_usage(w);
-    if (!code && w->n_asked && w->n_refused == w->n_asked && w->n_kept == 0)
-        code = err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
+    qgen_say_usage(&api, w->total, &cfg.price);
+    if (has_prices() && w->checkpoint.paid.prompt)
+        qgen_say_cost_in_all(usage_cost(&w->asked.paid, &cfg.price));
+    if (!code)
+        w->n_left = w->n_asked - w->n_answered - w->n_refused;
+    if (!code && w->n_asked && w->n_answered + w->n_kept == 0)
+        code = w->n_left ? err_set(err, ERR_FAIL, "the cost cap of %g is reached before any context has its questions",
+                                   cfg.max_cost)
+                         : err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
     return code;
 }
 
@@ -460,12 +429,19 @@ static int summarise(const struct work *w)
     summary_int("contexts", contexts);
     summary_int("contexts_failed", failed);
     summary_int("contexts_kept", w->n_kept);
+    if (cfg.max_cost >= 0)
+        summary_int("contexts_left", w->n_left);
     log_info("%d questions about %d contexts", questions, contexts);
     if (cfg.out && questions)
         next_say("evp-profile", w->path, cfg.out, "-o", "profile.h5", NULL);
     if (failed)
-        log_error("%d of %d contexts have no questions", failed, contexts + failed);
-    return failed ? 1 : 0;
+        log_error("%d of %d contexts have no questions", failed, contexts + failed + w->n_left);
+    if (w->n_left)
+        log_error("%d of %d contexts have no questions yet: the cost cap of %g is reached; %s", w->n_left,
+                  contexts + failed + w->n_left, cfg.max_cost,
+                  w->checkpoint.f ? "the same command with a higher one goes on"
+                                  : "with -o FILE a later run would go on");
+    return failed || w->n_left ? 1 : 0;
 }
 
 /* URL or URL,weight=N; e->base is allocated. */
@@ -498,6 +474,10 @@ static int check_options(struct work *w, struct err *err)
         return err_set(err, ERR_USAGE, "--from-dataset and --api-base exclude each other");
     if (cfg.api_base.n > MAX_ENDPOINTS)
         return err_set(err, ERR_USAGE, "--api-base is given more than %d times", MAX_ENDPOINTS);
+    if (cfg.max_cost >= 0 && !has_prices())
+        return err_set(err, ERR_USAGE, "--max-cost needs --price-in, --price-out or both");
+    if (cfg.max_cost >= 0 && cfg.reply_tokens == 0)
+        cfg.reply_tokens = 1024 + 60 * cfg.per_context;
     for (int i = 0; i < cfg.api_base.n; i++)
         if (read_endpoint(&w->endpoint[i], cfg.api_base.at[i], err))
             return err->code;

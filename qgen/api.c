@@ -29,6 +29,7 @@ struct slot {
     unsigned use;   // of the last try, bits of enum prompt_use
     unsigned less;  // features that the next try leaves out in addition to the run's
     double due;     // clock_now() when it may be sent
+    size_t bytes;   // of the last try
 };
 
 struct endpoint {
@@ -103,8 +104,8 @@ static void explain(const struct run *r, const struct http_reply *reply, struct 
 
 /* ---- endpoints ---------------------------------------------------------- */
 
-/* The endpoint that is furthest behind its share, of those without a bit in `not`; -1: none. */
-static int pick_endpoint(const struct run *r, uint64_t not )
+/* The endpoint that is furthest behind its share, of those without a bit in `except`; -1: none. */
+static int pick_endpoint(const struct run *r, uint64_t except)
 {
     int best = -1;
     double least = INFINITY;
@@ -112,7 +113,7 @@ static int pick_endpoint(const struct run *r, uint64_t not )
     for (int i = 0; i < r->api->n_endpoints; i++) {
         const struct endpoint *e = &r->endpoint[i];
         double share = (double)(e->dealt + 1) / e->weight;
-        if (e->lost || not >> i & 1 || share >= least)
+        if (e->lost || except >> i & 1 || share >= least)
             continue;
         least = share;
         best = i;
@@ -127,7 +128,8 @@ static void deal(struct run *r, struct slot *s, int endpoint)
     s->tries = 0;
     s->less = 0;
     s->state = SLOT_DUE;
-    s->due = s->since = clock_now();
+    s->due = 0;
+    s->since = clock_now();
     r->endpoint[endpoint].dealt++;
 }
 
@@ -152,25 +154,34 @@ static void lose_endpoint(struct run *r, int endpoint, const struct err *why)
 
 /* ---- requests ----------------------------------------------------------- */
 
-static int send_request(struct run *r, struct slot *s, struct err *err)
+static int post_request(struct run *r, struct slot *s, const struct buf *body, struct err *err)
 {
-    const struct endpoint *e = &r->endpoint[s->endpoint];
     struct api_totals *t = &r->totals[s->endpoint];
-    unsigned use = e->use & ~s->less;
-    struct buf body = { 0 };
 
-    asked_body(r->asked, s->ask, use, &body);
-    int code = buf_failed(&body) ? err_nomem(err) : http_post(r->http, e->url, &body, s, err);
-    buf_release(&body);
     s->state = SLOT_FLYING;
-    s->use = use;
     s->tries++;
+    s->bytes = body->n;
+    asked_sent(r->asked, s->bytes);
     t->requests++;
     t->again += s->tries > 1;
+    return http_post(r->http, r->endpoint[s->endpoint].url, body, s, err);
+}
+
+/* The slot stays due if the request may cost too much. */
+static int send_request(struct run *r, struct slot *s, struct err *err)
+{
+    struct buf body = { 0 };
+
+    s->use = r->endpoint[s->endpoint].use & ~s->less;
+    asked_body(r->asked, s->ask, s->use, &body);
+    int code = buf_failed(&body) ? err_nomem(err) : 0;
+    if (!code && asked_affords(r->asked, body.n))
+        code = post_request(r, s, &body, err);
+    buf_release(&body);
     return code;
 }
 
-/* Sends due requests. *wait: seconds until the next request is due; *busy: is any slot in use? */
+/* Sends due requests. *wait: seconds until the next request is due; *busy: is there anything to wait for? */
 static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 {
     double now = clock_now();
@@ -190,9 +201,10 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
             hand_over(r, s);
         if (s->state == SLOT_DUE && s->due <= now && send_request(r, s, err))
             return err->code;
-        if (s->state == SLOT_DUE)
+        bool later = s->state == SLOT_DUE && s->due > now;
+        if (later)
             *wait = fmin(*wait, s->due - now);
-        *busy |= s->state != SLOT_FREE;
+        *busy |= later || s->state == SLOT_FLYING;
     }
     return 0;
 }
@@ -232,7 +244,7 @@ static int try_again(struct run *r, struct slot *s, const struct http_reply *rep
     err_wrap(why, "gave up after %d tries", s->tries);
     if (!replied && e->answered < s->since) /* else the trouble is with this request */
         lose_endpoint(r, s->endpoint, why);
-    if (!replied && hand_over(r, s))
+    if ((!replied || e->lost) && hand_over(r, s))
         return 0;
     s->state = SLOT_FREE;
     asked_fail(r->asked, s->ask.context, why);
@@ -248,9 +260,14 @@ static int take_questions(struct run *r, struct slot *s, const struct http_reply
     struct endpoint *e = &r->endpoint[s->endpoint];
     struct err why;
     bool wanted = asked_is_open(r->asked, s->ask);
-    int code = asked_read(r->asked, s->ask, &body, &r->totals[s->endpoint].usage, &why);
+    struct usage *usage = &r->totals[s->endpoint].usage;
+    int64_t before = usage->prompt;
+    int code = asked_read(r->asked, s->ask, &body, usage, &why);
 
     r->silent = 0;
+    if (!code && usage->prompt == before && isfinite(r->asked->max_cost))
+        return err_set(err, ERR_NET,
+                       "%s does not say how many tokens a request takes, so no cap on the cost can be kept", e->url);
     if (code == ERR_FORMAT)
         return wanted ? try_again(r, s, reply, &why, err) : 0;
     if (code)
@@ -324,6 +341,7 @@ static int take_reply(struct run *r, const struct http_reply *reply, struct err 
     enum api_verdict verdict = api_judge(reply, s->use);
 
     s->state = SLOT_FREE;
+    asked_done(r->asked, s->bytes);
     if (verdict == API_TAKE)
         return take_questions(r, s, reply, err);
     if (!asked_is_open(r->asked, s->ask))

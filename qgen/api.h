@@ -50,9 +50,10 @@ struct api_totals {
     struct usage usage;
 };
 
-/* Asks about everything that asked_next() gives; totals: (n_endpoints). Fails with ERR_NET when the last endpoint
+/* Asks about everything that asked_next() gives, as far as the cap on the cost allows; totals: (n_endpoints). Fails with ERR_NET when the last endpoint
  * refuses the key (401, 403), cannot be used at all, leaves several contexts in a row without an answer, or refuses
- * several in a row in the same words (except that the text is too long). */
+ * several in a row in the same words (except that the text is too long); and under a cap when a reply does not say
+ * how many tokens it took. */
 int api_ask(const struct api *api, struct asked *asked, struct api_totals *totals, struct err *err) MUST_CHECK;
 
 /* ---- decisions, on their own for tests ---------------------------------- */

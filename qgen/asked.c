@@ -92,6 +92,24 @@ void asked_body(const struct asked *a, struct asked_slice s, unsigned use, struc
                                           .reply_tokens = a->reply_tokens });
 }
 
+bool asked_affords(const struct asked *a, size_t n)
+{
+    struct usage most = { .prompt = a->paid.prompt + a->pending.prompt + (int64_t)n,
+                          .completion = a->paid.completion + a->pending.completion + a->reply_tokens };
+
+    return usage_cost(&most, &a->price) <= a->max_cost;
+}
+
+void asked_sent(struct asked *a, size_t n)
+{
+    usage_add(&a->pending, &(struct usage){ (int64_t)n, a->reply_tokens });
+}
+
+void asked_done(struct asked *a, size_t n)
+{
+    usage_add(&a->pending, &(struct usage){ -(int64_t)n, -a->reply_tokens });
+}
+
 /* All slices have their questions: makes one list in the order of the text, with at most the number asked for. */
 static int finish_context(struct asked *a, int context, struct err *err)
 {
@@ -130,8 +148,8 @@ int asked_read(struct asked *a, struct asked_slice s, const struct reply_body *b
     struct err why;
     int code = reply_read(&list, (size_t)s.slice, &used, body, err);
 
-    usage->prompt += used.prompt;
-    usage->completion += used.completion;
+    usage_add(usage, &used);
+    usage_add(&a->paid, &used);
     question_list_cut(&list, prompt_share(a->per_context, s.slice, s.n_slices));
     if ((!code || code == ERR_FORMAT) && a->events.replied(a->events.arg, s, &list, &used, &why)) {
         *err = why;

@@ -37,13 +37,17 @@ struct asked {
     int per_context;    // questions
     int window;         // the model's context length in tokens
     int reply_tokens;   // most of a reply; 0: as many as the model likes
+    struct prices price;
+    double max_cost;   // INFINITY: no cap
+    struct usage paid; // tokens of all replies, those to earlier runs included
     struct asked_events events;
 
+    struct usage pending;         // the most that requests without a reply may take
     struct asked_context *at;     // (contexts->n)
     int next_context, next_slice; // of asked_next()
 };
 
-/* Starts with every context i with wanted[i]; the fields above `at` are set. */
+/* Starts with every context i with wanted[i]; the fields above `pending` are set. */
 int asked_open(struct asked *a, const bool *wanted, struct err *err) MUST_CHECK;
 void asked_close(struct asked *a); // zeroed is fine
 
@@ -57,13 +61,19 @@ bool asked_next(struct asked *a, struct asked_slice *s);
 /* Adds the body of the request. use: bits of enum prompt_use. */
 void asked_body(const struct asked *a, struct asked_slice s, unsigned use, struct buf *out);
 
+/* May a request of n bytes be made under the cap? No token is shorter than a byte, so it takes at most n tokens, and
+ * reply_tokens more. */
+bool asked_affords(const struct asked *a, size_t n);
+void asked_sent(struct asked *a, size_t n); // the request is pending,
+void asked_done(struct asked *a, size_t n); // and no longer
+
 /* Is the slice without questions, and may still get some? */
 bool asked_is_open(const struct asked *a, struct asked_slice s);
 
 /* The questions of a slice, unless it has some already; the list is taken. */
 int asked_give(struct asked *a, struct asked_slice s, struct question_list *list, struct err *err) MUST_CHECK;
 
-/* Reads a reply and adds its tokens to *usage. ERR_FORMAT: it is of no use, and the slice is as open as before; any
+/* Reads a reply and adds its tokens to a->paid and *usage. ERR_FORMAT: it is of no use, and the slice is as open as before; any
  * other failure ends the run. */
 int asked_read(struct asked *a, struct asked_slice s, const struct reply_body *body, struct usage *usage,
                struct err *err) MUST_CHECK;

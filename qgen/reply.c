@@ -203,6 +203,12 @@ static int no_content(const struct json *choice, const struct json *message, str
                    end && strcmp(end, "length") == 0 ? " (the service cut it: finish_reason is length)" : "");
 }
 
+void usage_add(struct usage *to, const struct usage *more)
+{
+    to->prompt += more->prompt;
+    to->completion += more->completion;
+}
+
 double usage_cost(const struct usage *u, const struct prices *p)
 {
     return ((double)u->prompt * p->in + (double)u->completion * p->out) / 1e6;
