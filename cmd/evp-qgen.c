@@ -14,6 +14,7 @@
 #include "cmd/summary.h"
 #include "formats/context.h"
 #include "qgen/api.h"
+#include "qgen/batch.h"
 #include "qgen/checkpoint.h"
 #include "qgen/offline.h"
 #include "qgen/question_list.h"
@@ -29,7 +30,7 @@ static struct {
     bool from_dataset;
     double timeout, max_cost;
     struct prices price;
-    const char *model, *key_file, *effort, *out;
+    const char *model, *key_file, *effort, *batch_in, *batch_out, *out;
     struct opt_list api_base;
     struct shard shard;
     struct opt_common common;
@@ -48,7 +49,7 @@ static const struct opt opts[] = {
     OPT_SEED(&cfg.seed),
     OPT_BOOL(0, "from-dataset", &cfg.from_dataset, "take the questions that came with the dataset"),
     OPT_SHARD(&cfg.shard),
-    OPT_HEAD("OpenAI-compatible service"),
+    OPT_HEAD("A model to ask"),
     OPT_MANY(0, "api-base", &cfg.api_base, "URL",
              "address of the service; ends in /v1; may be repeated: the endpoints share the requests, equally or by "
              "weight: URL,weight=3"),
@@ -69,6 +70,9 @@ static const struct opt opts[] = {
     OPT_REAL(0, "price-out", &cfg.price.out, 0, 1e6, "price of a million completion tokens"),
     OPT_REAL(0, "max-cost", &cfg.max_cost, 0, 1e9,
              "spend at most this, what FILE.part has paid included: no request starts that might cost more"),
+    OPT_WRITES(0, "batch-out", &cfg.batch_out, "FILE",
+               "write the requests there as a batch for OpenAI or 'vllm run-batch', and stop"),
+    OPT_TEXT(0, "batch-in", &cfg.batch_in, "FILE", "take the replies from there, the results of such a batch"),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.out, "FILE"),
     OPT_COMMON(&cfg.common),
@@ -88,11 +92,14 @@ static const struct tool tool = {
         "cannot be answered without their passage. The same seed draws the same questions.\n"
         "\n"
         "With --api-base and -o FILE each answer is kept in FILE.part as it comes: a run goes on where the last one "
-        "stopped, and a later run asks only about contexts that FILE does not have yet.",
+        "stopped, and a later run asks only about contexts that FILE does not have yet. The same holds for batches: "
+        "--batch-out has only the requests that remain, and --batch-in only adds to FILE.",
     .examples = "  evp-qgen contexts.jsonl --per-context 8 >questions.jsonl\n"
                 "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n"
                 "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
-                "      --api-base http://localhost:8000/v1 --model Qwen3-8B\n",
+                "      --api-base http://localhost:8000/v1 --model Qwen3-8B\n"
+                "  evp-qgen contexts.jsonl -o questions.jsonl --model Qwen3-8B --batch-out requests.jsonl\n"
+                "  evp-qgen contexts.jsonl -o questions.jsonl --model Qwen3-8B --batch-in results.jsonl\n",
     .opts = opts,
     .common = &cfg.common,
 };
@@ -100,7 +107,7 @@ static const struct tool tool = {
 /* Of one context. */
 struct result {
     struct question_list list;
-    char digest[XXH3_HEX]; // of its text; only with --api-base
+    char digest[XXH3_HEX]; // of its text; only with --model
     bool failed;           // after a message
 };
 
@@ -108,13 +115,13 @@ struct work {
     const struct contexts *contexts;
     const char *path;             // of the contexts
     struct result *result;        // (contexts->n)
-    struct checkpoint checkpoint; // open (f not NULL) with --api-base and -o
-    struct asked asked;           // open (at not NULL) with --api-base
+    struct checkpoint checkpoint; // open (f not NULL) with --model and -o
+    struct asked asked;           // open (at not NULL) with --model
     struct api_endpoint endpoint[MAX_ENDPOINTS];
     struct api_totals total[MAX_ENDPOINTS];
     int n_asked, n_kept; // contexts: to ask the service about; answered in an earlier run
     int n_answered, n_refused;
-    int n_left; // contexts: not asked about, because that might cost too much
+    int n_left; // contexts: not asked about, because that might cost too much; without a reply in --batch-in
 };
 
 /* ---- offline and from the dataset --------------------------------------- */
@@ -299,51 +306,97 @@ static int choose_asked(struct work *w, struct err *err)
     return code;
 }
 
-static int ask_service(struct work *w, const char *key, struct err *err)
+/* After the replies: counts the contexts that have neither questions nor failed. */
+static int count_left(struct work *w, struct err *err)
 {
+    w->n_left = w->n_asked - w->n_answered - w->n_refused;
+    if (w->n_asked == 0 || w->n_answered + w->n_kept > 0)
+        return 0;
+    if (w->n_left && !cfg.batch_in)
+        return err_set(err, ERR_FAIL, "the cost cap of %g is reached before any context has its questions",
+                       cfg.max_cost);
+    return err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
+}
+
+static void say_usage(const struct work *w, const struct api *api)
+{
+    qgen_say_usage(api, w->total, &cfg.price);
+    if (has_prices() && w->checkpoint.paid.prompt)
+        qgen_say_cost_in_all(usage_cost(&w->asked.paid, &cfg.price));
+}
+
+static int ask_service(struct work *w, struct err *err)
+{
+    struct buf text = { 0 };
     struct api api = { .endpoint = w->endpoint,
                        .n_endpoints = cfg.api_base.n,
-                       .key = key,
                        .concurrency = cfg.concurrency,
                        .retries = cfg.retries,
                        .timeout = cfg.timeout,
                        .seed = (uint64_t)cfg.seed,
                        .events = { .arg = w, .again = on_retry, .lost = on_lost } };
+    int code = read_key(&text, &api.key, err);
 
-    progress_begin("contexts", w->n_asked);
-    int code = api_ask(&api, &w->asked, w->total, err);
-    progress_end();
-    qgen_say_usage(&api, w->total, &cfg.price);
-    if (has_prices() && w->checkpoint.paid.prompt)
-        qgen_say_cost_in_all(usage_cost(&w->asked.paid, &cfg.price));
-    if (!code)
-        w->n_left = w->n_asked - w->n_answered - w->n_refused;
-    if (!code && w->n_asked && w->n_answered + w->n_kept == 0)
-        code = w->n_left ? err_set(err, ERR_FAIL, "the cost cap of %g is reached before any context has its questions",
-                                   cfg.max_cost)
-                         : err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
-    return code;
+    if (!code) {
+        progress_begin("contexts", w->n_asked);
+        code = api_ask(&api, &w->asked, w->total, err);
+        progress_end();
+        say_usage(w, &api);
+    }
+    if (text.at)
+        explicit_bzero(text.at, text.n);
+    buf_release(&text);
+    return code ? code : count_left(w, err);
 }
 
-static int use_service(struct work *w, struct err *err)
+static int read_batch(struct work *w, struct err *err)
+{
+    struct batch_totals t;
+
+    if (batch_read(cfg.batch_in, &w->asked, &t, err))
+        return err->code;
+    w->total[0] = (struct api_totals){ .requests = t.replies, .usage = t.usage };
+    say_usage(w, &(struct api){ .n_endpoints = 1 });
+    if (t.others)
+        log_info("replies in '%s' to requests that do not remain: %lld", cfg.batch_in, (long long)t.others);
+    if (t.replies == 0 && w->n_asked && w->n_kept == 0)
+        return err_set(
+            err, ERR_FORMAT,
+            "'%s' has no reply to these requests: other texts, or another --model, --per-context or --window",
+            cfg.batch_in);
+    return count_left(w, err);
+}
+
+/* Returns the exit status: 1 when requests are left out. */
+static int write_batch(struct work *w, int *status, struct err *err)
+{
+    int64_t n, n_left;
+
+    if (batch_write(cfg.batch_out, &w->asked, &n, &n_left, err))
+        return err->code;
+    summary_int("requests", n);
+    log_info("%lld requests about %d contexts are in '%s'", (long long)n, w->n_asked, cfg.batch_out);
+    if (n_left)
+        log_error("%lld of %lld requests are left out: they might cost more than the cap of %g", (long long)n_left,
+                  (long long)(n + n_left), cfg.max_cost);
+    *status = n_left > 0;
+    return 0;
+}
+
+static int ask_model(struct work *w, int *status, struct err *err)
 {
     struct checkpoint_key made = { .model = cfg.model, .per_context = cfg.per_context };
-    struct buf text = { 0 };
-    const char *key = NULL;
-    int code = read_key(&text, &key, err);
+    int code = 0;
 
-    if (!code && strcmp(cfg.out, "-") != 0)
+    if (strcmp(cfg.out, "-") != 0)
         code = checkpoint_open(&w->checkpoint, cfg.out, &made, err);
     if (!code)
         code = choose_asked(w, err);
     if (!code)
-        code = ask_service(w, key, err);
-    if (text.at)
-        explicit_bzero(text.at, text.n);
-    buf_release(&text);
+        code = cfg.batch_out ? write_batch(w, status, err) : cfg.batch_in ? read_batch(w, err) : ask_service(w, err);
     if (code && w->checkpoint.f && w->checkpoint.n_replies)
         log_info("the answers so far are kept in '%s'; run the same command again for the others", w->checkpoint.path);
-    if (code && w->checkpoint.f && !w->checkpoint.n_replies)
+    if ((code || cfg.batch_out) && w->checkpoint.f && !w->checkpoint.n_replies)
         checkpoint_remove(&w->checkpoint);
     return code;
 }
@@ -356,7 +409,7 @@ static int put_question(struct rows_out *out, const struct context *c, const str
     struct question q = { .id = question_new_id(c->id, r->list.at[i].text),
                           .context = c->id,
                           .text = r->list.at[i].text,
-                          .origin = cfg.api_base.n     ? api
+                          .origin = cfg.model          ? api
                                     : cfg.from_dataset ? dataset
                                                        : offline,
                           .split = i % 2 ? SPLIT_TEST : SPLIT_TRAIN };
@@ -364,7 +417,7 @@ static int put_question(struct rows_out *out, const struct context *c, const str
         return err_nomem(err);
     struct json_out w = rows_begin(out);
     question_to_json(&q, &w);
-    if (cfg.api_base.n)
+    if (cfg.model)
         json_put_text(&w, "digest", r->digest);
     int code = rows_put(out, &w, err);
     free(q.id);
@@ -397,7 +450,7 @@ static int write_all(const struct work *w, char **args, int n_args, struct err *
                               .n_args = n_args,
                               .from = from,
                               .n_from = 1,
-                              .more = cfg.api_base.n ? put_key : NULL,
+                              .more = cfg.model ? put_key : NULL,
                               .arg = &made_by };
     struct rows_out out;
 
@@ -411,6 +464,18 @@ static int write_all(const struct work *w, char **args, int n_args, struct err *
 }
 
 /* ---- the tool ----------------------------------------------------------- */
+
+static void say_left(const struct work *w, int n_contexts)
+{
+    if (cfg.batch_in)
+        log_error("%d of %d contexts have no questions yet: '%s' has no replies about them; --batch-out asks again",
+                  w->n_left, n_contexts, cfg.batch_in);
+    else
+        log_error("%d of %d contexts have no questions yet: the cost cap of %g is reached; %s", w->n_left, n_contexts,
+                  cfg.max_cost,
+                  w->checkpoint.f ? "the same command with a higher one goes on"
+                                  : "with -o FILE a later run would go on");
+}
 
 /* Returns the exit status: 1 when a context has no questions. */
 static int summarise(const struct work *w)
@@ -429,7 +494,7 @@ static int summarise(const struct work *w)
     summary_int("contexts", contexts);
     summary_int("contexts_failed", failed);
     summary_int("contexts_kept", w->n_kept);
-    if (cfg.max_cost >= 0)
+    if (cfg.max_cost >= 0 || cfg.batch_in)
         summary_int("contexts_left", w->n_left);
     log_info("%d questions about %d contexts", questions, contexts);
     if (cfg.out && questions)
@@ -437,41 +502,22 @@ static int summarise(const struct work *w)
     if (failed)
         log_error("%d of %d contexts have no questions", failed, contexts + failed + w->n_left);
     if (w->n_left)
-        log_error("%d of %d contexts have no questions yet: the cost cap of %g is reached; %s", w->n_left,
-                  contexts + failed + w->n_left, cfg.max_cost,
-                  w->checkpoint.f ? "the same command with a higher one goes on"
-                                  : "with -o FILE a later run would go on");
+        say_left(w, contexts + failed + w->n_left);
     return failed || w->n_left ? 1 : 0;
-}
-
-/* URL or URL,weight=N; e->base is allocated. */
-static int read_endpoint(struct api_endpoint *e, const char *text, struct err *err)
-{
-    static const char weight[] = ",weight=";
-    const char *comma = strstr(text, weight);
-    int64_t n = 1;
-
-    if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
-        return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
-    if (comma && (!parse_int(comma + strlen(weight), &n) || n < 1 || n > MAX_WEIGHT))
-        return err_set(err, ERR_USAGE, "a weight of --api-base is a whole number from 1 to %d", MAX_WEIGHT);
-    e->weight = (int)n;
-    e->base = comma ? strndup(text, (size_t)(comma - text)) : strdup(text);
-    if (!e->base)
-        return err_nomem(err);
-    if (strpbrk(e->base, "@?#, "))
-        return err_set(err, ERR_USAGE, "--api-base has more than a host and a path; put a key into --key-file");
-    return 0;
 }
 
 static int check_options(struct work *w, struct err *err)
 {
-    if (!cfg.api_base.n != !cfg.model)
-        return err_set(err, ERR_USAGE, "--api-base and --model must be given together");
-    if (!cfg.api_base.n)
-        return 0;
-    if (cfg.from_dataset)
-        return err_set(err, ERR_USAGE, "--from-dataset and --api-base exclude each other");
+    int ways = (cfg.api_base.n > 0) + (cfg.batch_in != NULL) + (cfg.batch_out != NULL);
+
+    if (ways > 1)
+        return err_set(err, ERR_USAGE, "--api-base, --batch-in and --batch-out exclude each other");
+    if (!ways != !cfg.model)
+        return err_set(err, ERR_USAGE, "--model must be given together with --api-base, --batch-in or --batch-out");
+    if (cfg.model && cfg.from_dataset)
+        return err_set(err, ERR_USAGE, "--from-dataset and --model exclude each other");
+    if (cfg.max_cost >= 0 && (!cfg.model || cfg.batch_in))
+        return err_set(err, ERR_USAGE, "--max-cost goes with --api-base or --batch-out");
     if (cfg.api_base.n > MAX_ENDPOINTS)
         return err_set(err, ERR_USAGE, "--api-base is given more than %d times", MAX_ENDPOINTS);
     if (cfg.max_cost >= 0 && !has_prices())
@@ -479,7 +525,7 @@ static int check_options(struct work *w, struct err *err)
     if (cfg.max_cost >= 0 && cfg.reply_tokens == 0)
         cfg.reply_tokens = 1024 + 60 * cfg.per_context;
     for (int i = 0; i < cfg.api_base.n; i++)
-        if (read_endpoint(&w->endpoint[i], cfg.api_base.at[i], err))
+        if (api_endpoint_read(&w->endpoint[i], cfg.api_base.at[i], err))
             return err->code;
     return 0;
 }
@@ -487,8 +533,10 @@ static int check_options(struct work *w, struct err *err)
 /* *status: the exit status if nothing failed. */
 static int run_on(struct work *w, char **args, int n_args, int *status, struct err *err)
 {
-    int code = cfg.api_base.n ? use_service(w, err) : make_all(w, err);
+    int code = cfg.model ? ask_model(w, status, err) : make_all(w, err);
 
+    if (!code && cfg.batch_out)
+        return 0;
     if (!code)
         code = write_all(w, args, n_args, err);
     if (code)

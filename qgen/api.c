@@ -4,6 +4,7 @@
 #include "qgen/api.h"
 
 #include "base/clock.h"
+#include "base/parse.h"
 #include "qgen/prompt.h"
 
 #include <math.h>
@@ -84,6 +85,27 @@ double api_delay(int tries, double retry_after, struct rng *rng)
     return fmax(rng_unit(rng) * max, fmin(retry_after, max_retry_after));
 }
 
+/* ---- endpoints ---------------------------------------------------------- */
+
+int api_endpoint_read(struct api_endpoint *e, const char *text, struct err *err)
+{
+    static const char weight[] = ",weight=";
+    const char *comma = strstr(text, weight);
+    int64_t n = 1;
+
+    if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
+        return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
+    if (comma && (!parse_int(comma + strlen(weight), &n) || n < 1 || n > MAX_WEIGHT))
+        return err_set(err, ERR_USAGE, "a weight of --api-base is a whole number from 1 to %d", MAX_WEIGHT);
+    e->weight = (int)n;
+    e->base = comma ? strndup(text, (size_t)(comma - text)) : strdup(text);
+    if (!e->base)
+        return err_nomem(err);
+    if (strpbrk(e->base, "@?#, "))
+        return err_set(err, ERR_USAGE, "--api-base has more than a host and a path; put a key into --key-file");
+    return 0;
+}
+
 /* Says why a reply cannot be used. */
 static void explain(const struct run *r, const struct http_reply *reply, struct err *why)
 {
@@ -101,8 +123,6 @@ static void explain(const struct run *r, const struct http_reply *reply, struct 
     err_set(why, ERR_NET, "%s answers with status %d%s%s", url, reply->status, said.n ? ": " : "", buf_str(&said));
     buf_release(&said);
 }
-
-/* ---- endpoints ---------------------------------------------------------- */
 
 /* The endpoint that is furthest behind its share, of those without a bit in `except`; -1: none. */
 static int pick_endpoint(const struct run *r, uint64_t except)

@@ -29,6 +29,9 @@ struct api_endpoint {
     int weight; // 1 to MAX_WEIGHT
 };
 
+/* Reads URL or URL,weight=N, the value of --api-base; refuses an address with a key in it. e->base is allocated. */
+int api_endpoint_read(struct api_endpoint *e, const char *text, struct err *err) MUST_CHECK;
+
 struct api_events {
     void *arg;
     void (*again)(void *arg, int context, double delay, const struct err *why); // a request will be sent again; or NULL

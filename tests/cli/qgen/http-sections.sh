@@ -1,5 +1,5 @@
 # A long context is asked about section by section, and each section's reply is kept: killed in the middle, a run goes on
-# with the sections that are missing.
+# with the sections that are missing, here at other endpoints.
 . "$TOP/tests/cli/qgen/mock"
 python3 - >c.jsonl <<'END'
 import json
@@ -15,7 +15,7 @@ kill -9 $run
 wait $run 2>/dev/null
 known=$(grep -c '"questions"' out.jsonl.part)
 : >"$log"
-ask ok --window 1536 -o out.jsonl
+ask ok --window 1536 --api-base "$base/wrapped/v1" -o out.jsonl
 [ "$(grep -c . "$log")" = $((sections - known)) ] || echo "$known of $sections were known, $(grep -c . "$log") asked"
 rows out.jsonl | cmp - want
 ls
