@@ -5,9 +5,10 @@ ask ok | rows >want
 : >"$log"
 evp-qgen -q c.jsonl --api-base "$base/slow/v1" --model m --per-context 2 --concurrency 1 -o out.jsonl &
 run=$!
-while [ "$(grep -c context out.jsonl.part 2>/dev/null)" -lt 2 ] 2>/dev/null; do sleep 0.02; done
+while [ "$(cat out.jsonl.part 2>/dev/null | grep -c context)" -lt 2 ]; do sleep 0.02; done
 kill -9 $run
 wait $run 2>/dev/null
+sleep 0.4 # the service logs the request that was in flight
 [ -e out.jsonl ] && echo "a file half done"
 printf '{"context":"c","dig' >>out.jsonl.part
 known=$(grep -c '"questions"' out.jsonl.part)

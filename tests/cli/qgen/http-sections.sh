@@ -10,9 +10,10 @@ ask ok --window 1536 | rows >want
 sections=$(grep -c . "$log")
 evp-qgen -q c.jsonl --api-base "$base/slow/v1" --model m --per-context $each --window 1536 --concurrency 1 -o out.jsonl &
 run=$!
-while [ "$(grep -c '"questions"' out.jsonl.part 2>/dev/null)" -lt 3 ] 2>/dev/null; do sleep 0.02; done
+while [ "$(cat out.jsonl.part 2>/dev/null | grep -c '"questions"')" -lt 3 ]; do sleep 0.02; done
 kill -9 $run
 wait $run 2>/dev/null
+sleep 0.4 # the service logs the request that was in flight
 known=$(grep -c '"questions"' out.jsonl.part)
 : >"$log"
 ask ok --window 1536 --api-base "$base/wrapped/v1" -o out.jsonl
