@@ -98,8 +98,10 @@ static const struct tool tool = {
                 "  evp-qgen contexts.jsonl --from-dataset -o questions.jsonl\n"
                 "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
                 "      --api-base http://localhost:8000/v1 --model Qwen3-8B\n"
-                "  evp-qgen contexts.jsonl -o questions.jsonl --model Qwen3-8B --batch-out requests.jsonl\n"
-                "  evp-qgen contexts.jsonl -o questions.jsonl --model Qwen3-8B --batch-in results.jsonl\n",
+                "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
+                "      --model Qwen3-8B --batch-out requests.jsonl\n"
+                "  evp-qgen contexts.jsonl -o questions.jsonl \\\n"
+                "      --model Qwen3-8B --batch-in results.jsonl\n",
     .opts = opts,
     .common = &cfg.common,
 };

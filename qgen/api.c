@@ -106,24 +106,6 @@ int api_endpoint_read(struct api_endpoint *e, const char *text, struct err *err)
     return 0;
 }
 
-/* Says why a reply cannot be used. */
-static void explain(const struct run *r, const struct http_reply *reply, struct err *why)
-{
-    const struct slot *s = reply->tag;
-    const char *url = r->endpoint[s->endpoint].url;
-    struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
-    struct buf said = { 0 };
-
-    if (reply->outcome != HTTP_REPLIED) {
-        err_set(why, ERR_NET, "%s: %s", url,
-                reply->outcome == HTTP_TOO_LARGE ? "the reply is larger than 4 MiB" : reply->why);
-        return;
-    }
-    reply_complaint(&said, &body);
-    err_set(why, ERR_NET, "%s answers with status %d%s%s", url, reply->status, said.n ? ": " : "", buf_str(&said));
-    buf_release(&said);
-}
-
 /* The endpoint that is furthest behind its share, of those without a bit in `except`; -1: none. */
 static int pick_endpoint(const struct run *r, uint64_t except)
 {
@@ -230,6 +212,24 @@ static int send_due(struct run *r, double *wait, bool *busy, struct err *err)
 }
 
 /* ---- replies ------------------------------------------------------------ */
+
+/* Says why a reply cannot be used. */
+static void explain(const struct run *r, const struct http_reply *reply, struct err *why)
+{
+    const struct slot *s = reply->tag;
+    const char *url = r->endpoint[s->endpoint].url;
+    struct reply_body body = { buf_str(&reply->body), reply->body.n, r->api->key };
+    struct buf said = { 0 };
+
+    if (reply->outcome != HTTP_REPLIED) {
+        err_set(why, ERR_NET, "%s: %s", url,
+                reply->outcome == HTTP_TOO_LARGE ? "the reply is larger than 4 MiB" : reply->why);
+        return;
+    }
+    reply_complaint(&said, &body);
+    err_set(why, ERR_NET, "%s answers with status %d%s%s", url, reply->status, said.n ? ": " : "", buf_str(&said));
+    buf_release(&said);
+}
 
 static void send_again(const struct run *r, struct slot *s, double delay, const struct err *why)
 {

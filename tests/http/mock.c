@@ -86,6 +86,12 @@ static void completion(struct buf *out, const char *content)
     json_end(&w, '}');
 }
 
+/* A good reply that does not count tokens. */
+static enum MHD_Result uncounted(struct call *c)
+{
+    return answer_with(c, 200, "{\"choices\":[{\"message\":{\"content\":\"[\\\"Who is it?\\\"]\"}}]}", NULL, NULL);
+}
+
 static void good_content(const struct call *c, struct buf *out)
 {
     buf_adds(out, "{\"questions\": [");
@@ -298,6 +304,7 @@ static const struct {
 } scenarios[] = {
     { "ok", good },
     { "wrapped", wrapped },
+    { "uncounted", uncounted },
     { "denied", denied },
     { "denied-c", denied_c },
     { "busy", busy },

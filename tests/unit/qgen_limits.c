@@ -1,5 +1,6 @@
 /* Every bound of qgen/ that a text or a reply can reach: below it, at it and above it. */
 #include "base/buf.h"
+#include "base/json.h"
 #include "qgen/api.h"
 #include "qgen/prompt.h"
 #include "qgen/question_list.h"
@@ -9,6 +10,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void add_many(struct buf *out, char c, int n)
@@ -368,4 +370,54 @@ Test(qgen_limits, waits)
     cr_assert_eq(api_delay(0, 119, &rng), 119);
     cr_assert_eq(api_delay(0, 120, &rng), 120);
     cr_assert_eq(api_delay(0, 121, &rng), 120);
+}
+
+/* ---- tokens and endpoints ------------------------------------------------- */
+
+Test(qgen_limits, tokens_of_a_reply)
+{
+    static const struct {
+        const char *json;
+        int64_t count;
+    } row[] = { { "{\"n\":2147483646}", 2147483646 },
+                { "{\"n\":2147483647}", 2147483647 },
+                { "{\"n\":2147483648}", 0 },
+                { "{\"n\":1}", 1 },
+                { "{\"n\":-1}", 0 },
+                { "{\"n\":1.5}", 0 },
+                { "{\"n\":\"7\"}", 0 },
+                { "{}", 0 } };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        struct err err;
+        struct json *v = json_parse(row[i].json, strlen(row[i].json), &err);
+        cr_assert_eq(usage_count(v, "n"), row[i].count, "%s", row[i].json);
+        json_free(v);
+    }
+}
+
+Test(qgen_limits, weight_of_an_endpoint)
+{
+    static const struct {
+        const char *text;
+        int weight; // 0: refused
+    } row[] = { { "http://h/v1", 1 },
+                { "http://h/v1,weight=1", 1 },
+                { "http://h/v1,weight=999", 999 },
+                { "http://h/v1,weight=1000", 1000 },
+                { "http://h/v1,weight=1001", 0 },
+                { "http://h/v1,weight=0", 0 },
+                { "http://h/v1,weight=-1", 0 },
+                { "http://h/v1,weight=2.5", 0 },
+                { "http://h/v1,weight=", 0 },
+                { "http://h/v1,", 0 } };
+
+    for (size_t i = 0; i < sizeof(row) / sizeof(*row); i++) {
+        struct api_endpoint e = { 0 };
+        struct err err;
+        int code = api_endpoint_read(&e, row[i].text, &err);
+        cr_assert_eq(code ? 0 : e.weight, row[i].weight, "%s", row[i].text);
+        cr_assert(code ? code == ERR_USAGE : strcmp(e.base, "http://h/v1") == 0);
+        free(e.base);
+    }
 }

@@ -41,3 +41,7 @@ echo "status $?"
 grep -o '"cost_in_all":[^,}]*' s.json
 rows q.jsonl | cmp - want
 ls
+echo "-- a text has changed since"
+sed -i 's/context b,/context B,/' c.jsonl
+batch --batch-in results 2>&1 >/dev/null
+echo "status $?"

@@ -28,5 +28,6 @@ capped --max-cost 0
 ask nonsense --price-in 1000 --retries 0 -o q.jsonl 2>/dev/null
 : >"$log"
 capped --max-cost 30
+ask uncounted --price-in 1 --max-cost 1 -o q.jsonl 2>&1 >/dev/null | grep -o 'does not say .*'
 evp-qgen c.jsonl --api-base $base/ok/v1 --model m --max-cost 1
 echo "without a price: $?"
