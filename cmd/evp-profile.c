@@ -487,7 +487,7 @@ static int measure(struct job *j, struct err *err)
 static int write_file(struct job *j, struct err *err)
 {
     const struct kv_shape shape = model_shape_of(j);
-    const struct asked_run asked = { &j->questions, &j->contexts.ids, cfg.forget * 86400 };
+    const struct table_asked_run asked = { &j->questions, &j->contexts.ids, cfg.forget * 86400 };
     struct shards_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape, .asked = &asked };
     struct table_made made = j->made.backend ? j->made : table_made(&j->shards.have);
     struct table rows = { 0 };

@@ -23,7 +23,7 @@
 #include "profiler/score/metric.h"
 #include "profiler/score/score.h"
 #include "profiler/score/times.h"
-#include "profiler/table/asked.h"
+#include "profiler/table/table_asked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -337,7 +337,7 @@ static int predict(struct table *t, const double *weight, struct err *err)
 /* All scores, questions weighed by their age. */
 static int score_all(struct table *t, const struct tiers *tiers, struct err *err)
 {
-    double *weight = asked_weights(t, cfg.question_half_life * 3600, err);
+    double *weight = table_asked_weights(t, cfg.question_half_life * 3600, err);
     int code = weight ? 0 : err->code;
 
     if (!code && (find_quality(t, weight, err) || gold_score(t, err) || exact_score(t, weight, err) ||
@@ -350,7 +350,7 @@ static int score_all(struct table *t, const struct tiers *tiers, struct err *err
 static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct err *err)
 {
     unvisited_times(t, t);
-    if ((cfg.since > 0 && asked_since(t, cfg.since * 86400, err)) || set_times(t, err) ||
+    if ((cfg.since > 0 && table_asked_since(t, cfg.since * 86400, err)) || set_times(t, err) ||
         check_references(t, n_lost, err) || table_alloc_scores(t, tiers->n ? tiers->n + 1 : 0, err) ||
         score_all(t, tiers, err) || table_write(t, cfg.output, err))
         return err->code;

@@ -404,7 +404,7 @@ static int write_whole(struct shards *s, const struct tables *found, const struc
     char *path = file_join(s->dir, "whole");
     int code = path ? unite_all(&all, found, whole, err) : err_nomem(err);
 
-    if (!code && whole->asked && asked_renew(&all, whole->asked, &s->n_forgotten, err) < 0)
+    if (!code && whole->asked && table_asked_renew(&all, whole->asked, &s->n_forgotten, err) < 0)
         code = err->code;
     if (!code)
         code = table_set_text(&all.lineage, whole->lineage, err);
@@ -422,7 +422,7 @@ static int has_news(struct shards *s, const struct shards_whole *whole, struct e
 {
     if (s->fresh || !has_rows(s, whole->rows))
         return 1;
-    return whole->asked && s->have.n_contexts ? asked_renew(&s->have, whole->asked, &s->n_forgotten, err) : 0;
+    return whole->asked && s->have.n_contexts ? table_asked_renew(&s->have, whole->asked, &s->n_forgotten, err) : 0;
 }
 
 /* Looks for FILE again: a process without a lock may have created or removed it. */

@@ -26,7 +26,7 @@
 #include "base/map.h"
 #include "base/tokens.h"
 #include "kernels/kv.h"
-#include "profiler/table/asked.h"
+#include "profiler/table/table_asked.h"
 
 #include <stdbool.h>
 
@@ -67,11 +67,11 @@ int shards_put(struct shards *s, const struct table *result, struct err *err) MU
 
 /* What FILE becomes. */
 struct shards_whole {
-    const struct map *order;       // ids: the order of the contexts
-    const char *lineage;           // JSON
-    const struct table *rows;      // contexts and configs that FILE must have, run or not; NULL: none
-    const struct kv_shape *shape;  // of the model, with `rows`: fills in sizes that were not measured
-    const struct asked_run *asked; // times of questions, and what is forgotten; NULL: nothing
+    const struct map *order;             // ids: the order of the contexts
+    const char *lineage;                 // JSON
+    const struct table *rows;            // contexts and configs that FILE must have, run or not; NULL: none
+    const struct kv_shape *shape;        // of the model, with `rows`: fills in sizes that were not measured
+    const struct table_asked_run *asked; // times of questions, and what is forgotten; NULL: nothing
 };
 
 /* Unites everything into FILE: its own rows, the contexts in the order of `order`, other shards, then new rows. Removes

@@ -1,5 +1,5 @@
-/* asked.c - weights, the newest questions, and contexts that are forgotten. fmax() ignores NAN, an unknown time. */
-#include "profiler/table/asked.h"
+/* table_asked.c - weights, the newest questions, and contexts that are forgotten. fmax() ignores NAN, an unknown time. */
+#include "profiler/table/table_asked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@ static double newest_of(const struct table *t)
     return newest;
 }
 
-double *asked_weights(const struct table *t, double half_life, struct err *err)
+double *table_asked_weights(const struct table *t, double half_life, struct err *err)
 {
     const double least = 1e-30; // its square is far from the smallest number
     double newest = newest_of(t), *weight = malloc(((size_t)t->n_questions + 1) * sizeof(*weight));
@@ -27,7 +27,7 @@ double *asked_weights(const struct table *t, double half_life, struct err *err)
     return weight;
 }
 
-int asked_since(struct table *t, double seconds, struct err *err)
+int table_asked_since(struct table *t, double seconds, struct err *err)
 {
     double newest = newest_of(t);
     bool *keep = calloc((size_t)t->n_questions + 1, sizeof(*keep));
@@ -61,7 +61,7 @@ static int bring(struct table *t, const struct questions *questions, struct err 
 }
 
 /* Sets stay (C); returns the number of contexts that do not. last (C): NAN. */
-static int choose(const struct table *t, const struct asked_run *a, double *last, bool *stay)
+static int choose(const struct table *t, const struct table_asked_run *a, double *last, bool *stay)
 {
     double newest = newest_of(t);
     int n = 0;
@@ -79,7 +79,7 @@ static int choose(const struct table *t, const struct asked_run *a, double *last
     return n;
 }
 
-static int forget(struct table *t, const struct asked_run *a, int *n_forgotten, struct err *err)
+static int forget(struct table *t, const struct table_asked_run *a, int *n_forgotten, struct err *err)
 {
     bool *stay = malloc((size_t)t->n_contexts + 1);
     double *last = malloc(((size_t)t->n_contexts + 1) * sizeof(*last));
@@ -98,7 +98,7 @@ static int forget(struct table *t, const struct asked_run *a, int *n_forgotten, 
     return code;
 }
 
-int asked_renew(struct table *t, const struct asked_run *a, int *n_forgotten, struct err *err)
+int table_asked_renew(struct table *t, const struct table_asked_run *a, int *n_forgotten, struct err *err)
 {
     int changed = bring(t, a->questions, err);
 

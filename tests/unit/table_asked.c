@@ -1,5 +1,5 @@
 /* Times of questions: weights, what is left out, and what a run renews and forgets. */
-#include "profiler/table/asked.h"
+#include "profiler/table/table_asked.h"
 #include "tests/unit/small_table.h"
 
 #include <criterion/criterion.h>
@@ -31,23 +31,23 @@ Test(asked, a_weight_halves_with_age)
     struct err err;
 
     make(&t);
-    double *w = asked_weights(&t, 10 * DAY, &err);
+    double *w = table_asked_weights(&t, 10 * DAY, &err);
     cr_assert(w && w[0] == 1 && w[1] == 0.5 && w[2] == 0.0625);
     free(w);
-    w = asked_weights(&t, 0, &err);
+    w = table_asked_weights(&t, 0, &err);
     cr_assert(w && w[0] == 1 && w[1] == 1 && w[2] == 1);
     free(w);
     t.asked_at[0] = unknown; // the newest is now 10 days old
-    w = asked_weights(&t, 10 * DAY, &err);
+    w = table_asked_weights(&t, 10 * DAY, &err);
     cr_assert(w && w[0] == 1 && w[1] == 1 && w[2] == 0.125);
     free(w);
     t.asked_at[1] = t.asked_at[2] = unknown;
-    w = asked_weights(&t, 1e-300, &err);
+    w = table_asked_weights(&t, 1e-300, &err);
     cr_assert(w && w[0] == 1 && w[1] == 1 && w[2] == 1);
     free(w);
     t.asked_at[0] = QUESTION_ASKED_MAX;
     t.asked_at[1] = 0;
-    w = asked_weights(&t, 1e-300, &err);
+    w = table_asked_weights(&t, 1e-300, &err);
     cr_assert(w && w[0] == 1 && w[1] == 0 && w[2] == 1);
     free(w);
     table_release(&t);
@@ -80,13 +80,13 @@ Test(asked, old_questions_are_left_out_and_contexts_stay)
     struct err err;
 
     make(&t);
-    cr_assert_eq(asked_since(&t, 10 * DAY, &err), 0);
+    cr_assert_eq(table_asked_since(&t, 10 * DAY, &err), 0);
     cr_assert(t.n_contexts == 3 && t.n_questions == 2, "at the limit it stays");
     t.asked_at[0] = unknown;
-    cr_assert_eq(asked_since(&t, 1, &err), 0);
+    cr_assert_eq(table_asked_since(&t, 1, &err), 0);
     cr_assert_eq(t.n_questions, 2);
     t.asked_at[0] = now;
-    cr_assert_eq(asked_since(&t, 10 * DAY - 1, &err), 0);
+    cr_assert_eq(table_asked_since(&t, 10 * DAY - 1, &err), 0);
     cr_assert_eq(t.n_questions, 1);
     table_release(&t);
 }
@@ -98,7 +98,7 @@ struct run {
     struct question question;
     struct questions questions;
     struct map contexts;
-    struct asked_run asked;
+    struct table_asked_run asked;
 };
 
 static void begin(struct run *r, char *question, double at)
@@ -108,7 +108,7 @@ static void begin(struct run *r, char *question, double at)
     *r = (struct run){ .question = { .id = question, .context = context, .text = text, .asked_at = at } };
     r->questions = (struct questions){ .at = &r->question, .n = 1 };
     cr_assert_eq(map_add(&r->contexts, "a/1", 3, NULL), 0);
-    r->asked = (struct asked_run){ &r->questions, &r->contexts, 0 };
+    r->asked = (struct table_asked_run){ &r->questions, &r->contexts, 0 };
 }
 
 Test(asked, a_run_brings_newer_times_of_the_same_questions)
@@ -120,20 +120,20 @@ Test(asked, a_run_brings_newer_times_of_the_same_questions)
 
     make(&t);
     begin(&r, known, now - 9 * DAY);
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 1);
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 1);
     cr_assert(t.asked_at[1] == now - 9 * DAY && n == 0);
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 0, "not twice");
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 0, "not twice");
     r.question.asked_at = 0;
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 0, "unknown is not newer");
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 0, "unknown is not newer");
     t.asked_at[1] = unknown;
     r.question.asked_at = 1;
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 1);
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 1);
     r.question.asked_at = 2;
     t.question_text[1] = "how?";
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 0, "another text");
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 0, "another text");
     t.question_text[1] = "why?";
     t.question_context[1] = 0;
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 0, "another context");
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 0, "another context");
     cr_assert_eq(t.asked_at[1], 1);
     map_release(&r.contexts);
     table_release(&t);
@@ -164,7 +164,7 @@ Test(asked, contexts_are_forgotten_unless_the_run_has_them)
         t.asked_at[0] = now - cases[i].first * DAY;
         begin(&r, fresh, now - cases[i].run * DAY);
         r.asked.forget = cases[i].forget * DAY;
-        cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), cases[i].n_forgotten > 0, "%zu", i);
+        cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), cases[i].n_forgotten > 0, "%zu", i);
         cr_assert(n == cases[i].n_forgotten && t.n_contexts == cases[i].left, "%zu", i);
         cr_assert_str_eq(t.context_id[0], "a/1");
         map_release(&r.contexts);
@@ -174,10 +174,10 @@ Test(asked, contexts_are_forgotten_unless_the_run_has_them)
     t.asked_at[1] = t.asked_at[2] = unknown;
     begin(&r, fresh, now);
     r.asked.forget = 1;
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 0, "without a time it stays");
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 0, "without a time it stays");
     map_release(&r.contexts);
     t.asked_at[0] = t.asked_at[1] = t.asked_at[2] = now - DAY;
-    cr_assert_eq(asked_renew(&t, &r.asked, &n, &err), 0, "a table has a context");
+    cr_assert_eq(table_asked_renew(&t, &r.asked, &n, &err), 0, "a table has a context");
     cr_assert_eq(t.n_contexts, 3);
     table_release(&t);
 }
