@@ -158,6 +158,10 @@ struct opt {
 #define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "compute in this number type; auto: the faster one here")
 #define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "use at most this much memory; 0: nine tenths of what is free")
 #define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
+#define OPT_EMBEDDER(p)                                                                                                \
+    OPT_TEXT(0, "embedder", p, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)")
+#define OPT_PROFILE_OPTIONS(p)                                                                                         \
+    OPT_TEXT(0, "profile-options", p, "TEXT", "more options for evp-profile, separated by blanks")
 /* names: SERVING_GPUS of profiler/score/serving.h */
 #define OPT_GPU(p, names)                                                                                              \
     OPT_TEXT(0, "gpu", p, names, "use figures computed from this GPU's data sheet instead of measured ones")

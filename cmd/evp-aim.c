@@ -45,7 +45,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Rounds"),
     OPT_BOOL(0, "run", &cfg.run, "run evp-profile and evp-score after each list; --output is a folder"),
     OPT_NUM(0, "rounds", &cfg.rounds, 1, 100, "with --run: make N lists after the pilot"),
-    OPT_TEXT(0, "profile-options", &cfg.profile_options, "TEXT", "more options for evp-profile, separated by blanks"),
+    OPT_PROFILE_OPTIONS(&cfg.profile_options),
     OPT_TEXT(0, "score-options", &cfg.score_options, "TEXT", "more options for evp-score, separated by blanks"),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),

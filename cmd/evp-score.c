@@ -9,6 +9,7 @@
 #include "base/opt.h"
 #include "base/rows.h"
 #include "cmd/backend_say.h"
+#include "cmd/embedder_find.h"
 #include "cmd/next.h"
 #include "cmd/score_say.h"
 #include "cmd/summary.h"
@@ -37,7 +38,7 @@ static struct {
 
 static const struct opt opts[] = {
     OPT_HEAD("Quality"),
-    OPT_TEXT(0, "embedder", &cfg.embedder, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)"),
+    OPT_EMBEDDER(&cfg.embedder),
     OPT_PERIOD(0, "since", &cfg.since, "DAYS", 0, 1e6,
                "leave out questions asked more than this long before the newest one; 0: none"),
     OPT_PERIOD(0, "question-half-life", &cfg.question_half_life, "HOURS", 0, 1e6,
@@ -140,23 +141,6 @@ static int check_references(const struct table *t, int *n_lost, struct err *err)
 
 /* ---- quality ------------------------------------------------------------- */
 
-static struct embedder *open_embedder(struct backend *backend, struct err *err)
-{
-    if (cfg.embedder)
-        return embedder_open(cfg.embedder, backend, err);
-    char *models = file_models_dir(), *dir = models ? file_join(models, "all-MiniLM-L6-v2") : NULL;
-    struct embedder *e = NULL;
-    if (!dir)
-        err_nomem(err);
-    else if (!file_is_dir(dir))
-        err_set(err, ERR_IO, "'%s' has no embedder: `evp models` fetches it, or name its folder with --embedder", dir);
-    else
-        e = embedder_open(dir, backend, err);
-    free(models);
-    free(dir);
-    return e;
-}
-
 /* The callback's argument of score_answers(): embeds a batch and shows the progress over all batches. */
 struct embedding {
     struct embedder *embedder;
@@ -200,7 +184,7 @@ static int find_quality(struct table *t, const double *weight, struct err *err)
         backend_open(&(struct backend_options){ .name = cfg.backend, .n_threads = cfg.threads }, err);
     if (backend)
         backend_say(backend, cfg.threads);
-    struct embedder *embedder = backend ? open_embedder(backend, err) : NULL;
+    struct embedder *embedder = backend ? embedder_find(cfg.embedder, backend, err) : NULL;
     int code = embedder ? embed_and_score(t, embedder, weight, err) : err->code;
 
     embedder_close(embedder);
