@@ -120,8 +120,13 @@ const struct magic *magic_of(const void *bytes, size_t n)
 static const struct {
     const char *evp, *what;
 } kinds[] = {
-    { "access", "an access log" },     { "cells", "a list of answers to compute" }, { "manifest", "a manifest" },
-    { "receipt", "a load's receipt" }, { "summary", "a summary of --summary" },     { "answers", "answers of an API" },
+    { "access", "an access log" },
+    { "cells", "a list of answers to compute" },
+    { "manifest", "a manifest" },
+    { "receipt", "a load's receipt" },
+    { "summary", "a summary of --summary" },
+    { "answers", "answers of an API" },
+    { "drift", "a state of evp-drift" },
 };
 
 const char *magic_kind(const char *evp)

@@ -79,23 +79,15 @@ static const struct {
     const char *name;
     int (*show)(struct sheet *s, const char *path, enum show_depth depth, struct err *err);
 } formats[] = {
-    [SHOW_CONTEXTS] = { "contexts", show_contexts },
-    [SHOW_QUESTIONS] = { "questions", show_questions },
-    [SHOW_TIERS] = { "tiers", show_tiers },
-    [SHOW_TABLE] = { "table", show_table },
-    [SHOW_MANIFEST] = { "manifest", show_manifest },
-    [SHOW_RECEIPT] = { "receipt", show_receipt },
-    [SHOW_PAYLOAD] = { "payload", show_payload },
-    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
-    [SHOW_MODEL] = { "model", show_model },
-    [SHOW_EMBEDDER] = { "embedder", show_embedder },
-    [SHOW_STORE] = { "store", show_store },
-    [SHOW_TIMES] = { "times", show_times },
-    [SHOW_FRONTIER] = { "frontier", show_frontier },
-    [SHOW_REPLAY] = { "replay", show_replay },
-    [SHOW_ACCESS] = { "access", show_access },
-    [SHOW_CELLS] = { "cells", show_cells },
-    [SHOW_RUN] = { "summary", show_run },
+    [SHOW_CONTEXTS] = { "contexts", show_contexts }, [SHOW_QUESTIONS] = { "questions", show_questions },
+    [SHOW_TIERS] = { "tiers", show_tiers },          [SHOW_TABLE] = { "table", show_table },
+    [SHOW_MANIFEST] = { "manifest", show_manifest }, [SHOW_RECEIPT] = { "receipt", show_receipt },
+    [SHOW_PAYLOAD] = { "payload", show_payload },    [SHOW_SAFETENSORS] = { "safetensors", show_safetensors },
+    [SHOW_MODEL] = { "model", show_model },          [SHOW_EMBEDDER] = { "embedder", show_embedder },
+    [SHOW_STORE] = { "store", show_store },          [SHOW_TIMES] = { "times", show_times },
+    [SHOW_FRONTIER] = { "frontier", show_frontier }, [SHOW_REPLAY] = { "replay", show_replay },
+    [SHOW_ACCESS] = { "access", show_access },       [SHOW_CELLS] = { "cells", show_cells },
+    [SHOW_DRIFT] = { "drift", show_drift },          [SHOW_RUN] = { "summary", show_run },
     [SHOW_PAYLOADS] = { "payloads", show_payloads },
 };
 

@@ -28,6 +28,7 @@ enum show_kind {
     SHOW_REPLAY,
     SHOW_ACCESS,
     SHOW_CELLS,
+    SHOW_DRIFT,    // the state of evp-drift
     SHOW_RUN,      // what --summary wrote
     SHOW_PAYLOADS, // a folder
 };
@@ -55,6 +56,7 @@ int show_frontier(struct sheet *s, const char *path, enum show_depth depth, stru
 int show_replay(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_access(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_cells(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_drift(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_run(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_payloads(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 

@@ -112,6 +112,7 @@ static bool named_kind(const struct buf *head, enum show_kind *kind)
         { "contexts", SHOW_CONTEXTS }, { "questions", SHOW_QUESTIONS }, { "tiers", SHOW_TIERS },
         { "manifest", SHOW_MANIFEST }, { "receipt", SHOW_RECEIPT },     { "times", SHOW_TIMES },
         { "access", SHOW_ACCESS },     { "cells", SHOW_CELLS },         { "summary", SHOW_RUN },
+        { "drift", SHOW_DRIFT },
     };
     char name[32];
     int at = 0;
@@ -240,6 +241,7 @@ int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct 
     case SHOW_MANIFEST: return put_rows(out, path, "manifest", err);
     case SHOW_ACCESS: return put_rows(out, path, "access", err);
     case SHOW_CELLS: return put_rows(out, path, "cells", err);
+    case SHOW_DRIFT: return put_rows(out, path, "drift", err);
     default: return err_set(err, ERR_FORMAT, "'%s' does not say how it was made", path);
     }
 }

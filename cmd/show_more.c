@@ -1,5 +1,6 @@
-/* show_more.c - small things that evp-show knows: access logs, lists of cells, summaries of --summary, and a
+/* show_more.c - small things that evp-show knows: access logs, lists of cells, states of evp-drift, summaries of --summary, and a
  * folder of payloads. */
+#include "aiming/drift.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/map.h"
@@ -101,6 +102,34 @@ int show_cells(struct sheet *s, const char *path, enum show_depth depth, struct 
     int code = rows_rest(&in, put_row, &l, err);
     sheet_table_end(s);
     rows_close(&in);
+    return code;
+}
+
+/* ---- states of evp-drift -------------------------------------------------- */
+
+static int put_drift(void *arg, const struct json *row, struct err *err)
+{
+    struct sheet *s = arg;
+    struct drift_row r;
+
+    if (drift_row_read(&r, row, err))
+        return err->code;
+    sheet_text(s, NULL, r.context);
+    sheet_text(s, NULL, r.config);
+    sheet_int(s, NULL, r.n_known);
+    sheet_real(s, NULL, drift_test_wealth(&r.test), 2);
+    sheet_real(s, NULL, r.asked_until, 0);
+    return 0;
+}
+
+int show_drift(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
+{
+    static const char *const column[] = { "context", "config", "questions", "wealth", "asked_until" };
+
+    (void)depth;
+    sheet_table(s, "contexts", column, 5);
+    int code = rows_each(path, "drift", put_drift, s, err);
+    sheet_table_end(s);
     return code;
 }
 

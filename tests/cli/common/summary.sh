@@ -31,6 +31,7 @@ run evp-pack n.jsonl contexts.jsonl --model "$DATA/tiny.gguf" -o pay --dry-run
 [ ! -e pay ] || echo "a dry run wrote payloads"
 run evp-pack n.jsonl contexts.jsonl --model "$DATA/tiny.gguf" -o pay
 run evp-aim contexts.jsonl q.jsonl --test n.jsonl
+run evp-drift t.h5 n.jsonl --contexts contexts.jsonl --questions q.jsonl --model "$DATA/tiny.gguf" -o moved.jsonl
 evp-import -q c.jsonl --summary no/such/s.json >out
 echo "status $?"
 evp-import -q c.jsonl --summary /dev/full >out

@@ -13,7 +13,7 @@ from pathlib import Path
 
 top, build = (Path(word).resolve() for word in sys.argv[1:])
 here = Path.cwd()
-PAGES = ["README.md"] + [f"docs/{name}.md" for name in ("texts", "requests", "profiling", "planning", "serving", "aimed", "cost")]
+PAGES = ["README.md"] + [f"docs/{name}.md" for name in ("texts", "requests", "profiling", "planning", "serving", "aimed", "cost", "drift")]
 WORDS = "the fox jumps over a dog and then sees that hens were gone from their house before night fell on all".split()
 
 
@@ -26,11 +26,12 @@ def blocks(page):
 
 
 def make_inputs(folder):
-    """What the pages take for granted: texts, logs of requests."""
+    """What the pages take for granted: texts, logs of requests and of answers."""
     (folder / "my-texts").mkdir()
     for k in range(8):
         words = [WORDS[(i * (2 * k + 3) + i * i // 7) % len(WORDS)] for i in range(60)]
         (folder / "my-texts" / f"{k}.txt").write_text(" ".join(words) + ".\n")
+    (folder / "answers.jsonl").write_text('{"context":"0","question":"What?","config":"none","answer":"A fox."}\n')
     text = " ".join(f"{word}{i}" for i in range(80) for word in ("section", "says"))
     log = "".join(json.dumps({"model": "m", "timestamp": 1.7e9 + k, "messages": [{"role": "user", "content": f"{text}\n\nWhat is {k} {'?' * (k % 3 + 1)}"}]}) + "\n"
                   for k in range(8))
@@ -47,7 +48,7 @@ def adapt(text):
         text = text.replace(word, local)
     text = re.sub(r"(evp-profile|evp-aim)\b", r"\1 --max-new-tokens 4", text)
     text = re.sub(r"(evp-gain|evp-replay --assume)\b", r"\1 --model synthetic:llama-3.1-8b", text).replace("--assume --model synthetic:llama-3.1-8b", "--model synthetic:llama-3.1-8b --assume")
-    return re.sub(r"(evp-profile|evp-pack|evp-aim|evp-import --requests|evp-show contexts.jsonl)\b",
+    return re.sub(r"(evp-profile|evp-pack|evp-aim|evp-drift(?=.*--contexts)|evp-import --requests|evp-show contexts.jsonl)\b",
                   rf"\1 --model synthetic:tiny --chat-template {here}/chat", text)
 
 

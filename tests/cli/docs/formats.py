@@ -66,7 +66,7 @@ def read_nightly(path):
     return run("evp-nightly", "--config", path, "--dry-run")
 
 readers = dict(contexts=read_show, questions=read_show, tiers=read_show, times=read_show, manifest=read_show, receipt=read_receipt,
-               access=read_access, cells=read_cells, rules=read_rules, payload=read_payload, part=read_part,
+               access=read_access, cells=read_cells, rules=read_rules, drift=read_show, payload=read_payload, part=read_part,
                nightly=read_nightly)
 
 # ---- writers: kind -> a file that a tool has just written -------------------------------------------------------------
