@@ -203,3 +203,19 @@ Test(drift, thresholds)
             cr_assert_eq(y.at[i].moved, k == 3 && i < DRIFTING, "context %d at .%d", i, k);
     }
 }
+
+/* ---- a budget ------------------------------------------------------------------------ */
+
+Test(drift, budgets_take_the_most_used_first)
+{
+    struct drift_context at[] = { { .id = "a", .frequency = 1, .prefill_s = 1, .n_ask = 4 },
+                                  { .id = "b", .frequency = 9, .prefill_s = 2, .n_ask = 4 },
+                                  { .id = "c", .frequency = 9, .prefill_s = 1, .n_ask = 4 },
+                                  { .id = "d", .frequency = 10, .prefill_s = 5, .n_ask = 0 } };
+    struct drift d = { .at = at, .n = 4 };
+    struct err err;
+
+    cr_assert_eq(drift_budget(&d, 3.5, &err), 0);
+    cr_assert(at[0].n_ask == 0 && at[1].n_ask == 4 && at[2].n_ask == 4 && at[3].n_ask == 0);
+    cr_assert_eq(d.n_over_budget, 1);
+}

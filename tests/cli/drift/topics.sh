@@ -23,5 +23,7 @@ bare m2.jsonl >m2.rows && bare again.jsonl | cmp - m2.rows
 evp-show s.jsonl | cut -c 1-45
 echo "profiled again"
 profile night2.jsonl --cells m2.jsonl -o p.h5 && score p.h5 table.h5 && evp-plan table.h5 --tiers tiers.json --alpha 0 -q >m.jsonl || exit
-drift night2.jsonl -o m3.jsonl --state s.jsonl 2>&1; bare m3.jsonl
+# What the table names, but has no answer to, is still new.
+drift night2.jsonl -o m3.jsonl --state s.jsonl --summary three.json 2>&1; bare m3.jsonl
+grep -o '"contexts":[0-9]*' three.json
 profile night2.jsonl --cells m3.jsonl -o p.h5; echo $?
