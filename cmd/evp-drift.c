@@ -72,9 +72,9 @@ static const struct tool tool = {
         "FILE is a list for evp-profile --cells: all configs of TABLE for the new questions about these contexts; an "
         "empty list, if none moved.\n"
         "\n"
-        "Contexts that look fine after 4 questions cost no more; the others get up to --per-context. On average at "
-        "most one night in 1/false-alarms flags a context that did not move. With --state, evidence adds up over "
-        "nights, and no question is used twice.\n"
+        "Contexts that look fine after 4 questions cost no more; the others get up to --per-context. At most a share "
+        "--false-alarms of all nights flags a context that did not move, on average. With --state, evidence adds up "
+        "over nights, and no question is used twice.\n"
         "\n"
         "With --contexts, evp-profile and evp-score compute the answers in FILE.d/; after an interruption the same "
         "command goes on where it was. With --served, the answers come from a server's log.",
