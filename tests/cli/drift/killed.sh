@@ -5,8 +5,8 @@ drift night1.jsonl -o whole.jsonl --state night1.state && cp night1.state whole.
 drift night2.jsonl -o whole.jsonl --state whole.state 2>/dev/null || exit
 cp night1.state killed.state
 night2="evp-drift table.h5 m.jsonl --contexts c.jsonl --questions night2.jsonl $model --embedder $DATA/minibert -q -o killed.jsonl --state killed.state"
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16; do
-	timeout -s KILL 0.$(printf %02d $((i * 4))) $night2 2>/dev/null
+for i in 1 2 3 4 5 6 7 8; do
+	timeout -s KILL 0.$(printf %02d $((i * 8))) $night2 2>/dev/null
 done
 $night2 2>/dev/null || { sleep 1 && $night2 2>/dev/null; } || echo "status $?"
 for f in jsonl state; do
