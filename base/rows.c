@@ -307,8 +307,44 @@ static int write_line(struct rows_out *out, struct err *err)
     return 0;
 }
 
+/* The tools from the file that is written down to an input. */
+struct made_path {
+    const char *tool; // NULL: not known
+    const struct made_path *up;
+};
+
+static bool is_passed(const struct made_path *path, const char *tool)
+{
+    for (; path && tool; path = path->up)
+        if (path->tool && strcmp(path->tool, tool) == 0)
+            return true;
+    return false;
+}
+
+/* Copies an input's lineage without what tools of its path had done before. */
+static void put_made(struct json_out *w, const struct json *made, const struct made_path *up)
+{
+    const struct made_path here = { json_text(json_get(made, "tool")), up };
+
+    json_begin(w, NULL, '{');
+    for (const struct json *m = json_first(made); m; m = json_next(m)) {
+        if (strcmp(json_name(m), "from") != 0) {
+            json_put_node(w, json_name(m), m);
+            continue;
+        }
+        json_begin(w, "from", '[');
+        for (const struct json *f = json_is_array(m) ? json_first(m) : NULL; f; f = json_next(f))
+            if (json_is_object(f) && !is_passed(&here, json_text(json_get(f, "tool"))))
+                put_made(w, f, &here);
+        json_end(w, ']');
+    }
+    json_end(w, '}');
+}
+
 void rows_made_to_json(const struct rows_made *made, struct json_out *w)
 {
+    const struct made_path here = { made->tool, NULL };
+
     json_put_text(w, "tool", made->tool);
     json_begin(w, "args", '[');
     for (int i = 0; i < made->n_args; i++)
@@ -318,8 +354,8 @@ void rows_made_to_json(const struct rows_made *made, struct json_out *w)
         json_put_raw(w, "inputs", made->inputs);
     json_begin(w, "from", '[');
     for (int i = 0; i < made->n_from; i++)
-        if (made->from[i])
-            json_put_node(w, NULL, made->from[i]);
+        if (json_is_object(made->from[i]))
+            put_made(w, made->from[i], &here);
     json_end(w, ']');
 }
 

@@ -111,14 +111,17 @@ static int import(const struct nightly *n, struct command *c, struct err *err)
     return 0;
 }
 
-/* A quarter of the budget tells whether the plan still holds. */
+/* Served answers cost nothing. Without them a quarter of the budget tells whether the plan still holds. */
 static int drift(const struct nightly *n, struct command *c, struct err *err)
 {
-    command_add(c, "evp-drift", TABLE, MANIFEST, "--contexts", CONTEXTS, "--questions", ASKED, NULL);
-    add_model(c, n);
+    command_add(c, "evp-drift", TABLE, MANIFEST, "--questions", ASKED, NULL);
     if (n->served && add_files(c, n->served, "--served", err))
         return err->code;
-    add_number(c, "--budget", n->budget_s / 4);
+    if (!n->served) {
+        command_add(c, "--contexts", CONTEXTS, NULL);
+        add_model(c, n);
+        add_number(c, "--budget", n->budget_s / 4);
+    }
     add_number(c, "--false-alarms", n->false_alarms);
     command_add(c, "--state", "drift.jsonl", NULL);
     add_quiet(c, n);
@@ -168,7 +171,7 @@ static int profile_aimed(const struct nightly *n, struct command *c, struct err 
     return 0;
 }
 
-/* Each of the two lists may cost as much as the drift left, halved. The first of all is the pilot, whose size is its own. */
+/* Two lists share three quarters of the budget. The first of all is the pilot, whose size is its own. */
 static int aim(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
@@ -264,7 +267,7 @@ static int report(const struct nightly *n, struct command *c, struct err *err)
 
 const struct night_step_kind night_steps[] = {
     { "import", NULL, import, false, "contexts questions requests" },
-    { "drift", watches, drift, false, "contexts checked moved answers" },
+    { "drift", watches, drift, false, "contexts answers moved" },
     { "profile-drifted", watches, profile_drifted, false, "contexts answers" },
     { "aim-1", with_budget, aim, false, "contexts answers" },
     { "profile-1", with_budget, profile_aimed, false, "contexts answers" },

@@ -90,6 +90,8 @@ static int take(struct nightly *n, struct err *err)
     if (check_texts(n->logs, "logs", true, err) || check_texts(n->served, "served", false, err) ||
         check_options(n->options, err))
         return err->code;
+    if (!(n->false_alarms > 0))
+        return err_set(err, ERR_FORMAT, "field 'false_alarms' is not above 0");
     if (!*n->model || !*n->tiers || !*n->state || !*n->metrics)
         return err_set(err, ERR_FORMAT, "one of the fields 'model', 'tiers', 'state', 'metrics' is empty");
     return 0;

@@ -12,7 +12,7 @@ LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "
 OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-replay", "model"), ("evp-replay", "requests"),
          ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs"), ("evp-replay", "rate"),
          ("evp-plan", "gpu"), ("evp-plan", "output-tokens"),
-         ("evp-drift", "budget"), ("evp-drift", "contexts")}
+         ("evp-drift", "budget"), ("evp-nightly", "budget"), ("evp-drift", "contexts")}
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 
