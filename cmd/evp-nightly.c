@@ -118,7 +118,7 @@ static void say_done(const struct night_step_kind *kind, const struct night_step
     buf_release(&text);
 }
 
-/* Runs a command whose summary goes to `path`, and notes what came of it. Returns 0, or 1: something was left out. */
+/* Runs a command whose summary goes to `path`, and notes what came of it. */
 static int run_noted(struct night *n, const struct night_step_kind *kind, struct command *c, const char *path,
                      struct err *err)
 {
@@ -131,7 +131,7 @@ static int run_noted(struct night *n, const struct night_step_kind *kind, struct
         code = err_set(err, code_of(status), "%s ended with status %d", c->at[0], status);
     if (!code && kind->plans)
         n->last_success = clock_utc();
-    struct night_step done = { kind->name, text ? text : "", status, clock_now() - start, summary };
+    struct night_step done = { kind->name, text ? text : "", status, code != 0, clock_now() - start, summary };
     struct err why;
     if (!code)
         say_done(kind, &done);
@@ -143,7 +143,7 @@ static int run_noted(struct night *n, const struct night_step_kind *kind, struct
         code = night_put_in_force(err);
     json_free(summary);
     free(text);
-    return code ? code : status;
+    return code;
 }
 
 static int run_step(struct night *n, const struct nightly *config, const struct night_step_kind *kind, struct err *err)
@@ -178,24 +178,20 @@ static int first_step(const struct night *n)
     return first;
 }
 
-/* Returns 0, or 1: something was left out. */
 static int run_steps(struct night *n, const struct nightly *config, struct err *err)
 {
-    int worst = 0;
-
     if (night_find(n, "load") && night_put_in_force(err)) /* a kill came in between */
         return err->code;
     for (int i = first_step(n); night_steps[i].name; i++) {
         if (night_steps[i].needed && !night_steps[i].needed(config))
             continue;
-        int code = run_step(n, config, &night_steps[i], err);
-        if (code < 0)
+        if (run_step(n, config, &night_steps[i], err))
             return err_wrap(err, "step '%s'", night_steps[i].name);
-        worst = code > worst ? code : worst;
     }
-    return worst;
+    return 0;
 }
 
+/* Returns 0, or 1: something was left out. */
 static int run_night(struct night *n, const struct nightly *config, struct err *err)
 {
     struct err why;
@@ -203,21 +199,21 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
     if (n->resumed)
         log_info("night %lld goes on where it was", (long long)n->number);
     int code = night_take_model(config, err) ? err->code : run_steps(n, config, err);
-    int status = code < 0 ? err_exit_status(err->code) : code;
-    if (code < 0)
+    int status = code ? err_exit_status(code) : night_is_partial(n) ? 1 : 0;
+    if (code)
         log_info(
             "%s",
             n->last_success >= n->started ? "the new plan is in force"
             : n->last_success > 0
                 ? "the last good plan stays in force; run the same command again once that is mended, or wait for the next night"
                 : "there is no plan yet; run the same command again once that is mended");
-    if ((night_end(n, status, config->keep, &why) || night_metrics(n, status, config->metrics, &why)) && code >= 0) {
+    if ((night_end(n, status, config->keep, &why) || night_metrics(n, status, config->metrics, &why)) && !code) {
         *err = why;
         return why.code;
     }
     summary_int("night", n->number);
     summary_int("steps", n->steps.n);
-    return code;
+    return code ? code : status;
 }
 
 /* ---- without doing anything ---------------------------------------------------- */
@@ -246,16 +242,18 @@ static int say_step(const struct night *n, const struct nightly *config, const s
 static int forecast(const struct nightly *config, struct err *err)
 {
     struct command c = { 0 };
+    int i = 0;
 
-    for (int i = 0; night_steps[i].name; i++)
-        if (strcmp(night_steps[i].name, "profile") == 0 && night_steps[i].needed(config) &&
-            file_exists("mine/contexts.jsonl") && night_steps[i].words(config, &c, err) == 0) {
-            command_add(&c, "--dry-run", NULL);
-            int status = command_run(&c, err);
-            command_release(&c);
-            return status < 0 ? status : 0;
-        }
-    return 0;
+    while (strcmp(night_steps[i].name, "profile") != 0)
+        i++;
+    if (!night_steps[i].needed(config) || !file_exists("mine/contexts.jsonl"))
+        return 0;
+    int code = night_steps[i].words(config, &c, err);
+    command_add(&c, "--dry-run", NULL);
+    if (!code && command_run(&c, err) < 0)
+        code = err->code;
+    command_release(&c);
+    return code;
 }
 
 static int dry_run(const struct nightly *config, struct err *err)

@@ -111,8 +111,8 @@ static struct json *copy_of(const struct json *row, struct err *err)
 
 static int take_step(struct night *n, const struct json *row, bool resumed, struct err *err)
 {
-    if (!json_is_text(json_get(row, "step")) || !json_is_number(json_get(row, "status")))
-        return 0;
+    if (!json_is_text(json_get(row, "step")) || !json_is_number(json_get(row, "status")) || json_get(row, "failed"))
+        return 0; /* a step that failed is not done */
     struct json *copy = copy_of(row, err);
     if (!copy)
         return err->code;
@@ -211,6 +211,14 @@ const struct json *night_find_before(const struct night *n, const char *step)
     return find(n->before.at, n->before.n, step);
 }
 
+bool night_is_partial(const struct night *n)
+{
+    for (int i = 0; i < n->steps.n; i++)
+        if (json_real(json_get(n->steps.at[i], "status")) > 0)
+            return true;
+    return false;
+}
+
 /* status below 0: the night goes on. */
 static int write_journal(const struct night *n, int status, struct err *err)
 {
@@ -249,6 +257,8 @@ int night_note(struct night *n, const struct night_step *step, struct err *err)
     json_put_text(&w, "step", step->name);
     json_put_text(&w, "command", step->command);
     json_put_int(&w, "status", step->status);
+    if (step->failed)
+        json_put_bool(&w, "failed", true);
     json_put_real(&w, "seconds", step->seconds);
     if (json_get(step->summary, "error"))
         json_put_node(&w, "error", json_get(step->summary, "error"));

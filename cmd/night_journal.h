@@ -36,6 +36,7 @@ struct night {
 struct night_step {
     const char *name, *command;
     int status;
+    bool failed; // and ended the night
     double seconds;
     const struct json *summary; // of the tool; NULL: it wrote none
 };
@@ -46,7 +47,8 @@ int night_open(struct night *n, bool look, struct err *err) MUST_CHECK;
 void night_close(struct night *n); // zeroed is not fine: lock -1
 
 const struct json *night_find(const struct night *n, const char *step);        // done this night, or NULL
-const struct json *night_find_before(const struct night *n, const char *step); // or the night before, or NULL
+const struct json *night_find_before(const struct night *n, const char *step); // the night before, or NULL
+bool night_is_partial(const struct night *n);                                  // did a step leave something out?
 
 /* Notes a step, and writes the journal. */
 int night_note(struct night *n, const struct night_step *step, struct err *err) MUST_CHECK;

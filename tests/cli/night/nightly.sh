@@ -58,9 +58,10 @@ last=$(ls world/nights | tail -n 1)
 echo '{"evp":"night","started":' >"world/nights/$last/night.json"
 try "a damaged journal" evp-nightly --config nightly.json
 grep -h 'is damaged' night.log | sed 's/[0-9]\{6\}/N/'
-printf '{"evp":"night","started":%s,"steps":[{"step":7},null,{"step":"import","status":0,"seconds":1},{"step":"nonsense","status":0}]}' "$(date +%s)" \
+printf '{"evp":"night","started":%s,"steps":[{"step":7},null,{"step":"import","status":0,"seconds":1},{"step":"nonsense","status":0},{"step":"load","status":3,"failed":true}]}' "$(date +%s)" \
 	>"world/nights/$(ls world/nights | tail -n 1)/night.json"
-try "a strange one" evp-nightly --config nightly.json
+try "a strange one, of a night whose load failed" evp-nightly --config nightly.json
+grep -c 'evp-nightly: load: ' night.log
 grep -h 'goes on' night.log | sed 's/night [0-9]*/night N/'
 echo "-- only the last nights are kept"
 sed 's/"alpha"/"keep":2,"alpha"/' nightly.json >other.json
