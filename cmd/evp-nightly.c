@@ -203,7 +203,7 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
     if (code)
         log_info(
             "%s",
-            n->last_success >= n->started ? "the new plan is in force"
+            night_find(n, "load") ? "the new plan is in force"
             : n->last_success > 0
                 ? "the last good plan stays in force; run the same command again once that is mended, or wait for the next night"
                 : "there is no plan yet; run the same command again once that is mended");

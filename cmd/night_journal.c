@@ -195,7 +195,7 @@ static const struct json *find(struct json *const *at, int n, const char *step)
 {
     for (int i = 0; i < n; i++) {
         const char *name = json_text(json_get(at[i], "step"));
-        if (name && strcmp(name, step) == 0)
+        if (name && strcmp(name, step) == 0 && !json_get(at[i], "failed"))
             return at[i];
     }
     return NULL;
