@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -343,6 +344,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
+    signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, for the tools too
     summary_begin(&tool, argc, argv);
     int code = run(&err);
     return summary_end(code < 0 ? code : 0, code > 0 ? code : 0, &err);
