@@ -320,6 +320,7 @@ int night_metrics(const struct night *n, int status, const char *path, struct er
 
     put_one(&text, "evp_night_number", "The last night.", (double)n->number);
     put_one(&text, "evp_night_status", "Its exit status: 0 success, 1 something was left out, else it failed.", status);
+    put_one(&text, "evp_night_planned", "1: its plan is in force.", night_find(n, "load") != NULL);
     put_one(&text, "evp_night_started_timestamp_seconds", "When it began.", n->started);
     put_one(&text, "evp_night_ended_timestamp_seconds", "When it ended.", clock_utc());
     put_one(&text, "evp_night_success_timestamp_seconds", "When a night last ended with a new plan; 0: never.",
