@@ -29,21 +29,6 @@ struct rounds {
 
 /* ---- other tools ---------------------------------------------------------------- */
 
-/* Runs a tool. Status 1 of evp-profile: contexts were left out. */
-static int run_tool(struct rounds *r, struct command *c, struct err *err)
-{
-    int status = command_run(c, err);
-
-    if (status == 1 && strcmp(c->at[0], "evp-profile") == 0 && file_exists(r->profile)) {
-        r->partial = true;
-        status = 0;
-    }
-    if (status > 0)
-        err_set(err, ERR_FAIL, "%s ended with status %d", c->at[0], status);
-    command_release(c);
-    return status ? err->code : 0;
-}
-
 static int profile(struct rounds *r, const char *list, struct err *err)
 {
     struct command c = { 0 };
@@ -57,7 +42,7 @@ static int profile(struct rounds *r, const char *list, struct err *err)
     if (r->opt->truncate)
         command_add(&c, "--truncate", NULL);
     command_split(&c, r->opt->profile_options);
-    return run_tool(r, &c, err);
+    return command_finish(&c, r->profile, &r->partial, err);
 }
 
 static int score(struct rounds *r, struct err *err)
@@ -68,7 +53,7 @@ static int score(struct rounds *r, struct err *err)
     command_option(&c, "-o", r->table);
     command_option(&c, "--prior", r->opt->prior);
     command_split(&c, r->opt->score_options);
-    return run_tool(r, &c, err);
+    return command_finish(&c, r->profile, &r->partial, err);
 }
 
 /* ---- one round --------------------------------------------------------------------- */

@@ -71,22 +71,13 @@ static int check_inputs(struct drift *d, struct drift_asking *a, struct err *err
 
 /* ---- other tools ------------------------------------------------------------------- */
 
-/* Runs a tool. Status 1 of evp-profile: contexts were left out. */
 static int run_tool(struct asking *k, struct command *c, struct err *err)
 {
     char threads[16];
 
     snprintf(threads, sizeof(threads), "%d", k->a->threads);
     command_add(c, "--backend", k->a->backend, "--threads", threads, k->a->quiet ? "--quiet" : NULL, NULL);
-    int status = command_run(c, err);
-    if (status == 1 && strcmp(c->at[0], "evp-profile") == 0 && file_exists(k->path[ANSWERS])) {
-        k->a->partial = true;
-        status = 0;
-    }
-    if (status > 0)
-        err_set(err, ERR_FAIL, "%s ended with status %d", c->at[0], status);
-    command_release(c);
-    return status ? err->code : 0;
+    return command_finish(c, k->path[ANSWERS], &k->a->partial, err);
 }
 
 static int profile(struct asking *k, struct err *err)

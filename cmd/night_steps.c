@@ -134,15 +134,13 @@ static int drift(const struct nightly *n, struct command *c, struct err *err)
     return 0;
 }
 
-static void begin_profile(const struct nightly *n, struct command *c)
+/* `option` and its value say what to answer. */
+static void add_profile(const struct nightly *n, struct command *c, const char *option, const char *value)
 {
     command_add(c, "evp-profile", CONTEXTS, ASKED, NULL);
     add_model(c, n);
     add_forget(c, n);
-}
-
-static void end_profile(const struct nightly *n, struct command *c)
-{
+    command_option(c, option, value);
     add_quiet(c, n);
     add_options(c, n, "evp-profile");
     command_add(c, "-o", PROFILE, NULL);
@@ -151,27 +149,21 @@ static void end_profile(const struct nightly *n, struct command *c)
 static int profile_all(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
-    begin_profile(n, c);
-    command_option(c, "--configs", n->configs);
-    end_profile(n, c);
+    add_profile(n, c, "--configs", n->configs);
     return 0;
 }
 
 static int profile_drifted(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
-    begin_profile(n, c);
-    command_add(c, "--cells", "drifted.jsonl", NULL);
-    end_profile(n, c);
+    add_profile(n, c, "--cells", "drifted.jsonl");
     return 0;
 }
 
 static int profile_aimed(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
-    begin_profile(n, c);
-    command_add(c, "--cells", "cells.jsonl", NULL);
-    end_profile(n, c);
+    add_profile(n, c, "--cells", "cells.jsonl");
     return 0;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -118,6 +119,20 @@ int command_run(struct command *c, struct err *err)
     if (!WIFEXITED(status))
         return err_set(err, ERR_FAIL, "%s was killed; run the same command again to go on", c->at[0]);
     return WEXITSTATUS(status);
+}
+
+int command_finish(struct command *c, const char *profile, bool *partial, struct err *err)
+{
+    int status = command_run(c, err);
+
+    if (status == 1 && strcmp(c->at[0], "evp-profile") == 0 && file_exists(profile)) {
+        *partial = true;
+        status = 0;
+    }
+    if (status > 0)
+        err_set(err, ERR_FAIL, "%s ended with status %d", c->at[0], status);
+    command_release(c);
+    return status ? err->code : 0;
 }
 
 void command_release(struct command *c)

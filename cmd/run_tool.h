@@ -36,6 +36,10 @@ char *command_text(const struct command *c);
 
 /* Prints the command line after a $, runs the tool and returns its exit status. ERR_FAIL: it was killed; ERR_NOMEM. */
 int command_run(struct command *c, struct err *err) MUST_CHECK;
+
+/* The same for tools that have to succeed; releases the command. Status 1 of evp-profile that wrote `profile` sets *partial:
+ * contexts were left out. Any other status above 0 is ERR_FAIL. */
+int command_finish(struct command *c, const char *profile, bool *partial, struct err *err) MUST_CHECK;
 void command_release(struct command *c); // zeroed is fine
 
 #endif
