@@ -200,6 +200,16 @@ int drift_check_contexts(struct drift *d, const struct contexts *c, bool may_cut
     return 0;
 }
 
+int drift_check_embedder(const struct drift *d, const char *digest, struct err *err)
+{
+    const char *want = d->table->embedder_digest;
+
+    if (!*want || strcmp(digest, want) == 0)
+        return 0;
+    return err_set(err, ERR_FORMAT, "the table was scored with another embedder (digest %.12s..., not %.12s...)", want,
+                   digest);
+}
+
 int64_t drift_all_answers(const struct drift *d)
 {
     int64_t n = 0;

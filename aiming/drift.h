@@ -72,6 +72,9 @@ int drift_questions(struct drift *d, const struct questions *q, struct err *err)
  * may be more. */
 int drift_check_contexts(struct drift *d, const struct contexts *c, bool may_cut, struct err *err) MUST_CHECK;
 
+/* Refuses an embedder other than the table's. */
+int drift_check_embedder(const struct drift *d, const char *digest, struct err *err) MUST_CHECK;
+
 /* Asks only what these seconds of prefill allow, the most used contexts first. */
 int drift_budget(struct drift *d, double seconds, struct err *err) MUST_CHECK;
 

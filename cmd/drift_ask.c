@@ -142,9 +142,8 @@ static int take_round(struct asking *k, struct drift_round round, struct err *er
     struct table_rows rows = { 0 };
     int code = table_read(&t, k->path[SCORED], TABLE_ALL, err);
 
-    if (!code && strcmp(t.embedder_digest, k->d->table->embedder_digest) != 0 && *k->d->table->embedder_digest)
-        code = err_set(err, ERR_FORMAT, "the table was scored with another embedder (digest %.12s..., not %.12s...)",
-                       k->d->table->embedder_digest, t.embedder_digest);
+    if (!code)
+        code = drift_check_embedder(k->d, t.embedder_digest, err);
     if (!code)
         code = table_rows_add(&rows, &t, err);
     if (!code && !k->a->truncate && check_tokens(k->d, &t, err)) {
