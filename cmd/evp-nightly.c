@@ -130,8 +130,6 @@ static int run_noted(struct night *n, const struct night_step_kind *kind, struct
 
     if (status > 0 && !is_partial(kind, status, summary))
         code = err_set(err, code_of(status), "%s ended with status %d", c->at[0], status);
-    if (!code && kind->plans)
-        n->last_success = clock_utc();
     struct night_step done = { kind->name, text ? text : "", status, code != 0, clock_now() - start, summary };
     struct err why;
     if (!code)
@@ -140,8 +138,6 @@ static int run_noted(struct night *n, const struct night_step_kind *kind, struct
         *err = why;
         code = why.code;
     }
-    if (!code && kind->plans)
-        code = night_put_in_force(err);
     json_free(summary);
     free(text);
     return code;
@@ -181,9 +177,9 @@ static int first_step(const struct night *n)
 
 static int run_steps(struct night *n, const struct nightly *config, struct err *err)
 {
-    if (night_find(n, "load") && night_put_in_force(err)) /* a kill came in between */
-        return err->code;
     for (int i = first_step(n); night_steps[i].name; i++) {
+        if (night_planned(n) && night_put_in_force(err))
+            return err->code;
         if (night_steps[i].needed && !night_steps[i].needed(config))
             continue;
         if (run_step(n, config, &night_steps[i], err))
@@ -204,7 +200,7 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
     if (code)
         log_info(
             "%s",
-            night_find(n, "load") ? "the new plan is in force"
+            night_planned(n) ? "the new plan is in force"
             : n->last_success > 0
                 ? "the last good plan stays in force; run the same command again once that is mended, or wait for the next night"
                 : "there is no plan yet; run the same command again once that is mended");

@@ -211,6 +211,11 @@ const struct json *night_find_before(const struct night *n, const char *step)
     return find(n->before.at, n->before.n, step);
 }
 
+bool night_planned(const struct night *n)
+{
+    return night_find(n, NIGHT_PLANS) != NULL;
+}
+
 bool night_is_partial(const struct night *n)
 {
     for (int i = 0; i < n->steps.n; i++)
@@ -253,6 +258,8 @@ int night_note(struct night *n, const struct night_step *step, struct err *err)
     struct buf text = { 0 };
     struct json_out w = { .buf = &text };
 
+    if (!step->failed && strcmp(step->name, NIGHT_PLANS) == 0)
+        n->last_success = clock_utc();
     json_begin(&w, NULL, '{');
     json_put_text(&w, "step", step->name);
     json_put_text(&w, "command", step->command);
@@ -320,7 +327,7 @@ int night_metrics(const struct night *n, int status, const char *path, struct er
 
     put_one(&text, "evp_night_number", "The last night.", (double)n->number);
     put_one(&text, "evp_night_status", "Its exit status: 0 success, 1 something was left out, else it failed.", status);
-    put_one(&text, "evp_night_planned", "1: its plan is in force.", night_find(n, "load") != NULL);
+    put_one(&text, "evp_night_planned", "1: its plan is in force.", night_planned(n));
     put_one(&text, "evp_night_started_timestamp_seconds", "When it began.", n->started);
     put_one(&text, "evp_night_ended_timestamp_seconds", "When it ended.", clock_utc());
     put_one(&text, "evp_night_success_timestamp_seconds", "When a night last ended with a new plan; 0: never.",

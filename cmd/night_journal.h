@@ -14,12 +14,13 @@
 #include <stdint.h>
 
 enum { NIGHT_HOURS = 12 };
+#define NIGHT_PLANS "load" // the step after which the plan of the night is in force
 
 struct night {
     int lock;       // file descriptor; -1: not locked
     int64_t number; // 1, 2, ...
     double started;
-    double last_success; // when a plan last came into force, set by the caller; 0: never
+    double last_success; // when a plan last came into force; 0: never
     bool resumed;
     char *folder; // nights/000012
     struct {
@@ -48,6 +49,7 @@ void night_close(struct night *n); // zeroed is not fine: lock -1
 
 const struct json *night_find(const struct night *n, const char *step);        // done this night, or NULL
 const struct json *night_find_before(const struct night *n, const char *step); // the night before, or NULL
+bool night_planned(const struct night *n);                                     // is its plan in force?
 bool night_is_partial(const struct night *n);                                  // did a step leave something out?
 
 /* Notes a step, and writes the journal. */

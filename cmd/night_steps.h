@@ -26,7 +26,6 @@ struct night_step_kind {
     const char *name;
     bool (*needed)(const struct nightly *n); // NULL: always
     int (*words)(const struct nightly *n, struct command *c, struct err *err);
-    bool plans;          // after it the plan of tonight is in force
     const char *figures; // names of numbers of its summary to print, separated by blanks; NULL: none
 };
 
