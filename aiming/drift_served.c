@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 256 << 20 };
-
 /* ---- lines ---------------------------------------------------------------------- */
 
 /* Is it a served answer? Then *a has its texts, borrowed from the line. */
@@ -47,9 +45,13 @@ static bool is_wanted(struct served *s, const char *id, const char *config, stru
     return context && (a->untouched || (placed && !before));
 }
 
-static int add_line(struct served *s, const char *line, size_t n, struct err *err)
+static int add_line(void *arg, const char *line, size_t n, struct err *err)
 {
+    struct served *s = arg;
     struct err ignored;
+
+    if (n == 0)
+        return 0;
     struct json *json = json_parse(line, n, &ignored);
     struct served_answer a = { 0 };
     const char *id, *config;
@@ -70,25 +72,9 @@ static int add_line(struct served *s, const char *line, size_t n, struct err *er
     return code;
 }
 
-/* Takes whole lines off the front of the text; the last line may lack its line end. */
-static int add_lines(struct served *s, struct buf *text, bool at_end, struct err *err)
-{
-    char *at = text->at, *end = at + text->n, *stop;
-
-    while (at < end && ((stop = memchr(at, '\n', (size_t)(end - at))) || at_end)) {
-        stop = stop ? stop : end;
-        if (stop > at && add_line(s, at, (size_t)(stop - at), err))
-            return err->code;
-        at = stop < end ? stop + 1 : end;
-    }
-    text->n = (size_t)(end - at);
-    memmove(text->at, at, text->n);
-    return text->n <= MAX_LINE ? 0 : err_set(err, ERR_FORMAT, "a line is longer than 256 MiB");
-}
-
 int served_read(struct served *s, const char *path, struct err *err)
 {
-    struct buf text = { 0 }, label = { 0 };
+    struct buf label = { 0 };
     int fd = open(path, O_RDONLY | O_CLOEXEC);
 
     if (fd < 0 || file_is_dir(path)) {
@@ -99,17 +85,11 @@ int served_read(struct served *s, const char *path, struct err *err)
     }
     buf_printf(&label, "'%s'", path);
     struct archive_stream *in = archive_stream_open(buf_str(&label), fd, err);
-    int got = in ? 1 : err->code;
-    while (got > 0) {
-        got = archive_stream_read(in, &text, err);
-        if (got >= 0 && text.n && add_lines(s, &text, got == 0, err))
-            got = err_wrap(err, "'%s'", path);
-    }
+    int code = in ? archive_stream_lines(in, &(struct archive_lines){ add_line, NULL, s }, err) : err->code;
     archive_stream_close(in);
-    buf_release(&text);
     buf_release(&label);
     close(fd);
-    return got;
+    return code;
 }
 
 /* ---- pairs ------------------------------------------------------------------------ */

@@ -300,12 +300,13 @@ int archive_unpack(struct buf *out, const char *path, struct err *err)
 
 /* ---- a compressed file, block by block -------------------------------------------------- */
 
-enum { STREAM_BLOCK = 1 << 20 };
+enum { STREAM_BLOCK = 1 << 20, MAX_LINE = 256 << 20 };
 
 struct archive_stream {
     struct archive *archive;
     const char *label;
     bool empty;
+    int64_t n_lines; // given out
 };
 
 static int stream_failure(const struct archive_stream *s, struct err *err)
@@ -346,7 +347,8 @@ struct archive_stream *archive_stream_open(const char *label, int fd, struct err
     return NULL;
 }
 
-int archive_stream_read(struct archive_stream *s, struct buf *to, struct err *err)
+/* Adds the next block to *to: 1, or 0 at the end. */
+static int read_block(struct archive_stream *s, struct buf *to, struct err *err)
 {
     char *at = buf_reserve(to, STREAM_BLOCK);
 
@@ -358,6 +360,47 @@ int archive_stream_read(struct archive_stream *s, struct buf *to, struct err *er
     to->n += (size_t)n;
     at[n] = '\0';
     return n > 0;
+}
+
+/* Takes whole lines off the front of the text. */
+static int take_lines(struct archive_stream *s, const struct archive_lines *to, struct buf *text, bool at_end,
+                      struct err *err)
+{
+    char *at = text->at, *end = at + text->n, *stop;
+
+    while (at < end && ((stop = memchr(at, '\n', (size_t)(end - at))) || at_end)) {
+        stop = stop ? stop : end;
+        *stop = '\0';
+        int code = to->line(to->arg, at, (size_t)(stop - at), err);
+        if (code)
+            return code;
+        s->n_lines++;
+        at = stop < end ? stop + 1 : end;
+    }
+    text->n = (size_t)(end - at);
+    memmove(text->at, at, text->n);
+    if (text->n > MAX_LINE)
+        return err_set(err, ERR_FORMAT, "%s line %lld is longer than 256 MiB", s->label, (long long)s->n_lines + 1);
+    return 0;
+}
+
+int archive_stream_lines(struct archive_stream *s, const struct archive_lines *to, struct err *err)
+{
+    struct buf text = { 0 };
+    int got = 1;
+
+    while (got > 0) {
+        size_t before = text.n;
+        got = read_block(s, &text, err);
+        if (got < 0 || text.n == 0)
+            break;
+        if (to->read)
+            to->read(to->arg, (int64_t)(text.n - before));
+        int code = take_lines(s, to, &text, got == 0, err);
+        got = code ? code : got;
+    }
+    buf_release(&text);
+    return got;
 }
 
 void archive_stream_close(struct archive_stream *s)

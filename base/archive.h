@@ -62,8 +62,16 @@ int archive_unpack(struct buf *out, const char *path, struct err *err) MUST_CHEC
 struct archive_stream;
 struct archive_stream *archive_stream_open(const char *label, int fd, struct err *err);
 
-/* Adds the next block to *to: 1, or 0 at the end. */
-int archive_stream_read(struct archive_stream *s, struct buf *to, struct err *err) MUST_CHECK;
+/* Takes the lines of a stream. */
+struct archive_lines {
+    /* n bytes without the line end, then a NUL; a code other than 0 ends the reading and is returned */
+    int (*line)(void *arg, const char *line, size_t n, struct err *err);
+    void (*read)(void *arg, int64_t bytes); // bytes read since the last call; may be NULL
+    void *arg;
+};
+
+/* Gives out all lines, once; the last one may lack its line end. ERR_FORMAT: one is longer than 256 MiB. */
+int archive_stream_lines(struct archive_stream *s, const struct archive_lines *to, struct err *err) MUST_CHECK;
 void archive_stream_close(struct archive_stream *s); // NULL is fine
 
 #endif

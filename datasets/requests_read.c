@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MAX_LINE = 256 << 20, COPY_BLOCK = 1 << 20 };
+enum { COPY_BLOCK = 1 << 20 };
 
 /* ---- opening -------------------------------------------------------------- */
 
@@ -132,8 +132,9 @@ static int take_request(void *arg, const struct request *q, struct err *err)
     return r->each(r->arg, q, err);
 }
 
-static int read_line(struct reading *r, const char *line, size_t n, struct err *err)
+static int read_line(void *arg, const char *line, size_t n, struct err *err)
 {
+    struct reading *r = arg;
     struct requests *rq = r->rq;
     const struct request_visitor visitor = { take_request, r };
     int code = request_read(r->line, line, n, &visitor, err);
@@ -151,46 +152,23 @@ static int read_line(struct reading *r, const char *line, size_t n, struct err *
     return 0;
 }
 
-/* Takes complete lines off the front of the text; the last line of the log may lack its line end. */
-static int read_lines(struct reading *r, struct buf *text, bool at_end, struct err *err)
+static void note_bytes(void *arg, int64_t bytes)
 {
-    char *at = text->at, *end = at + text->n, *stop;
+    const struct reading *r = arg;
 
-    while (at < end && ((stop = memchr(at, '\n', (size_t)(end - at))) || at_end)) {
-        stop = stop ? stop : end;
-        *stop = '\0';
-        if (read_line(r, at, (size_t)(stop - at), err))
-            return err->code;
-        at = stop < end ? stop + 1 : end;
-    }
-    text->n = (size_t)(end - at);
-    memmove(text->at, at, text->n);
-    if (text->n > MAX_LINE)
-        return err_set(err, ERR_FORMAT, "%s line %lld is longer than 256 MiB", r->log->label, (long long)r->n_line + 1);
-    return 0;
+    r->rq->reading(r->rq->arg, bytes);
 }
 
 static int read_log(struct reading *r, struct err *err)
 {
     struct archive_stream *in = archive_stream_open(r->log->label, r->log->fd, err);
-    struct buf text = { 0 };
-    int got = in ? 1 : err->code;
 
     r->line->log = (struct request_log){ .newest = r->log->newest, .future = r->rq->now + DAY };
-    while (got > 0) {
-        size_t before = text.n;
-        got = archive_stream_read(in, &text, err);
-        if (got < 0 || text.n == 0)
-            break;
-        r->rq->reading(r->rq->arg, (int64_t)(text.n - before));
-        if (read_lines(r, &text, got == 0, err))
-            got = err->code;
-    }
+    int code = in ? archive_stream_lines(in, &(struct archive_lines){ read_line, note_bytes, r }, err) : err->code;
     archive_stream_close(in);
-    buf_release(&text);
-    if (got == 0 && r->reading == REQUESTS_FIRST)
+    if (!code && r->reading == REQUESTS_FIRST)
         r->rq->read(r->rq->arg, r->log->label, &r->line->log);
-    return got;
+    return code;
 }
 
 int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg, struct err *err)
