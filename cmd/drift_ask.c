@@ -7,6 +7,7 @@
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <math.h>
@@ -197,14 +198,14 @@ int drift_ask(struct drift *d, struct drift_asking *a, struct err *err)
 
 int drift_ask_clean(const struct drift_asking *a, struct err *err)
 {
-    for (int i = 0; i < N_FILES; i++) {
-        char *path = file_join(a->dir, file_names[i]);
-        if (!path)
-            return err_nomem(err);
-        int why = unlink(path) && errno != ENOENT ? errno : 0;
-        free(path);
-        if (why)
-            return err_set(err, ERR_IO, "cannot remove '%s/%s': %s", a->dir, file_names[i], strerror(why));
-    }
-    return 0;
+    DIR *dir = opendir(a->dir);
+    const struct dirent *d;
+    int code = dir ? 0 : err_set(err, ERR_IO, "cannot open folder '%s': %s", a->dir, strerror(errno));
+
+    while (!code && (d = readdir(dir)))
+        if (d->d_name[0] != '.' && unlinkat(dirfd(dir), d->d_name, 0) && errno != ENOENT)
+            code = err_set(err, ERR_IO, "cannot remove '%s/%s': %s", a->dir, d->d_name, strerror(errno));
+    if (dir)
+        closedir(dir);
+    return code;
 }

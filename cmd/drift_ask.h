@@ -22,7 +22,7 @@ struct drift_asking {
  * answer twice, as long as `dir` is there. */
 int drift_ask(struct drift *d, struct drift_asking *a, struct err *err) MUST_CHECK;
 
-/* Removes what drift_ask() left in `dir`. */
+/* Removes all files in `dir`: what drift_ask() left, and what interrupted tools wrote. */
 int drift_ask_clean(const struct drift_asking *a, struct err *err) MUST_CHECK;
 
 /* The answers of a->served. */
