@@ -216,7 +216,8 @@ struct backend {
     /* memory: plain addresses, so offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when memory runs out; 0 bytes give an address too. read waits for all earlier ops and returns the first
      * failure since the last read or sync. clock: the time in seconds when all earlier ops are done. scratch: an upper
-     * bound of the bytes that ops of these shapes take for themselves. */
+     * bound of the bytes that ops of these shapes take for themselves; the next read or sync refuses shapes that the
+     * backend cannot compute. */
     void *(*alloc)(struct backend *, size_t bytes, struct err *);
     void (*free)(struct backend *, void *); // NULL is fine
     void (*write)(struct backend *, void *dst, const void *host, size_t bytes);

@@ -137,6 +137,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
 
 int engine_load(struct engine *e, const struct engine_plan *plan, struct err *err)
 {
+    if (e->backend->sync(e->backend, err)) // the backend cannot compute the planned shapes
+        return err->code;
     e->plan = *plan;
     e->cos = angles_of(e, cos, err);
     e->sin = e->cos ? angles_of(e, sin, err) : NULL;

@@ -146,6 +146,7 @@ static size_t cuda_scratch_bytes(struct backend *be, const struct work_shape *sh
     struct cuda *c = cuda_of(be);
     size_t bytes = 0;
 
+    cuda_attend_fits(c, shape->head_dim); // else the next read or sync refuses the work
     for (size_t i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
         size_t mine = ops[i](c, shape);
         bytes = mine > bytes ? mine : bytes;

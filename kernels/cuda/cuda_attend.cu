@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(WARPS * 32) attend_merge_pieces(const struct a
 
 static void launch_tiles(struct cuda *c, const struct attend_args *a, int tile_rows)
 {
-    if (attend_has_tensor(c, a->job.head_dim))
+    if (attend_has_tensor(c))
         attend_launch_tensor(c, a, tile_rows);
     else
         attend_launch_plain(c, a);
@@ -122,13 +122,23 @@ static int max_pieces(const struct attn_job *job, const struct attn_span *span)
     return max;
 }
 
+bool cuda_attend_fits(struct cuda *c, int K)
+{
+    bool whole = c->base.dtype != DTYPE_BF16 || K % 8 == 0;
+
+    if (K > MAX_COLUMNS || !whole)
+        cuda_fail(c, ERR_DEVICE, "the cuda backend has attention heads of up to %d columns%s, not of %d", MAX_COLUMNS,
+                  c->base.dtype == DTYPE_BF16 ? ", in bf16 a multiple of 8" : "", K);
+    return K <= MAX_COLUMNS && whole;
+}
+
 void cuda_attend(struct backend *be, const struct attn_job *job)
 {
     struct cuda *c = cuda_of(be);
     struct attend_args a = {};
-    int rows = 0, K = job->head_dim;
+    int rows = 0;
 
-    if (!attend_fits(c, K))
+    if (!cuda_attend_fits(c, job->head_dim))
         return;
     a.job = *job;
     a.only = job->spans.n > 0 ? job->spans.host[0] : a.only;
@@ -140,7 +150,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
         rows = n > rows ? n : rows;
         a.n_pieces = pieces > a.n_pieces ? pieces : a.n_pieces;
     }
-    int tile_rows = attend_has_tensor(c, K) ? attend_tensor_rows(K, rows) : PLAIN_ROWS;
+    int tile_rows = attend_has_tensor(c) ? attend_tensor_rows(rows) : PLAIN_ROWS;
     a.n_tiles = (rows + tile_rows - 1) / tile_rows;
     a.n_pairs = job->spans.n * job->n_kv_heads;
     if (a.n_pieces == 1)
@@ -152,7 +162,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
 /* Bytes for states; at least one tile's. */
 size_t cuda_attend_bytes(const struct cuda *c, const struct work_shape *shape)
 {
-    int K = shape->head_dim, rows = attend_has_tensor(c, K) ? attend_tensor_rows(K, INT32_MAX) : PLAIN_ROWS;
+    int K = shape->head_dim, rows = attend_has_tensor(c) ? attend_tensor_rows(INT32_MAX) : PLAIN_ROWS;
     size_t tile = states_bytes(K, (size_t)(rows * MAX_PIECES));
     size_t all = states_bytes(K, (size_t)shape->rows * (size_t)shape->n_heads * MAX_PIECES);
 

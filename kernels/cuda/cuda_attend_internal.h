@@ -181,17 +181,7 @@ __device__ __forceinline__ void copy_tile(uint16_t *to, const uint16_t *from, in
     }
 }
 
-/* ---- numbers of either dtype ------------------------------------------------ */
-
-__device__ __forceinline__ float number(float x)
-{
-    return x;
-}
-
-__device__ __forceinline__ float number(uint16_t x)
-{
-    return bf16_to_float(x);
-}
+/* ---- results of either dtype ------------------------------------------------ */
 
 __device__ __forceinline__ void put(float *at, float x)
 {
@@ -203,7 +193,7 @@ __device__ __forceinline__ void put(uint16_t *at, float x)
     *at = float_to_bf16(x);
 }
 
-/* ---- plain kernels: a warp has 4 query rows, a lane one of 32 keys ------------- */
+/* ---- plain kernels, f32: a warp has 4 query rows, a lane one of 32 keys -------- */
 
 enum {
     PLAIN_WARPS = 4,
@@ -211,7 +201,7 @@ enum {
     PLAIN_KEYS = 32,
     PLAIN_COLUMNS = 64,              // in shared memory at a time
     PLAIN_PITCH = PLAIN_COLUMNS + 1, // puts a column of 32 rows in 32 banks
-    PLAIN_MAX_K = 1024,
+    MAX_COLUMNS = 128,               // of a head, in all kernels
 };
 
 /* Shared memory for heads of up to C * PLAIN_COLUMNS columns. */
@@ -222,33 +212,32 @@ template <int C> struct plain_memory {
 };
 
 /* m->q = n rows of K columns, padded with 0. A barrier must follow before it is read: plain_tile() has one. */
-template <int C, class T>
-__device__ __forceinline__ void plain_rows(struct plain_memory<C> *m, const T *q, int n, int K)
+template <int C> __device__ __forceinline__ void plain_rows(struct plain_memory<C> *m, const float *q, int n, int K)
 {
     float *to = (float *)m->q;
 
     for (int i = (int)threadIdx.x; i < PLAIN_ROWS * C * PLAIN_COLUMNS; i += PLAIN_WARPS * 32) {
         int row = i / (C * PLAIN_COLUMNS), column = i % (C * PLAIN_COLUMNS);
-        to[column * PLAIN_ROWS + row] = row < n && column < K ? number(q[(size_t)row * (size_t)K + (size_t)column]) : 0;
+        to[column * PLAIN_ROWS + row] = row < n && column < K ? q[(size_t)row * (size_t)K + (size_t)column] : 0;
     }
 }
 
 /* m->tile = PLAIN_COLUMNS columns, from c * PLAIN_COLUMNS on, of n rows of K columns; padded with 0. */
-template <int C, class T>
-__device__ __forceinline__ void plain_tile(struct plain_memory<C> *m, const T *from, int n, int K, int c)
+template <int C>
+__device__ __forceinline__ void plain_tile(struct plain_memory<C> *m, const float *from, int n, int K, int c)
 {
     __syncthreads();
     for (int i = (int)threadIdx.x; i < PLAIN_KEYS * PLAIN_COLUMNS; i += PLAIN_WARPS * 32) {
         int row = i / PLAIN_COLUMNS, at = i % PLAIN_COLUMNS, column = c * PLAIN_COLUMNS + at;
         bool valid = row < n && column < K;
-        m->tile[row * PLAIN_PITCH + at] = valid ? number(from[(size_t)row * (size_t)K + (size_t)column]) : 0;
+        m->tile[row * PLAIN_PITCH + at] = valid ? from[(size_t)row * (size_t)K + (size_t)column] : 0;
     }
     __syncthreads();
 }
 
 /* score[r] = q . k for the warp's row r and this lane's key, one of the n at `k`. */
-template <int C, class T>
-__device__ __forceinline__ void plain_scores(float (&score)[4], struct plain_memory<C> *m, const T *k, int n, int K)
+template <int C>
+__device__ __forceinline__ void plain_scores(float (&score)[4], struct plain_memory<C> *m, const float *k, int n, int K)
 {
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 
@@ -280,14 +269,10 @@ template <int N> struct count {
 };
 template <class F> static inline void plain_for(int K, F launch)
 {
-    if (K <= 1 * PLAIN_COLUMNS)
+    if (K <= PLAIN_COLUMNS)
         launch(count<1>());
-    else if (K <= 2 * PLAIN_COLUMNS)
-        launch(count<2>());
-    else if (K <= 4 * PLAIN_COLUMNS)
-        launch(count<4>());
     else
-        launch(count<PLAIN_MAX_K / PLAIN_COLUMNS>());
+        launch(count<MAX_COLUMNS / PLAIN_COLUMNS>());
 }
 
 /* Calls launch(count<D>()) with the tile width D of the tensor kernels for heads of K columns. */
@@ -299,29 +284,17 @@ template <class F> static inline void tensor_for(int K, F launch)
         launch(count<64>());
     else if (K <= 96)
         launch(count<96>());
-    else if (K <= 128)
-        launch(count<128>());
-    else if (K <= 192)
-        launch(count<192>());
     else
-        launch(count<256>());
+        launch(count<MAX_COLUMNS>());
 }
 
-/* False and a recorded failure when heads of K columns are too wide for all kernels. */
-static inline bool attend_fits(struct cuda *c, int K)
+/* Tensor kernels compute in bf16, plain ones in f32. */
+static inline bool attend_has_tensor(const struct cuda *c)
 {
-    if (K > PLAIN_MAX_K)
-        cuda_fail(c, ERR_DEVICE, "the cuda backend has attention heads of up to %d columns, not of %d", PLAIN_MAX_K, K);
-    return K <= PLAIN_MAX_K;
-}
-
-/* Do the tensor kernels support heads of K columns? */
-static inline bool attend_has_tensor(const struct cuda *c, int K)
-{
-    return c->base.dtype == DTYPE_BF16 && K % 8 == 0 && K <= 256;
+    return c->base.dtype == DTYPE_BF16;
 }
 
 /* Rows of a tensor kernel's tile when the longest pair has n_rows. */
-int attend_tensor_rows(int K, int n_rows);
+int attend_tensor_rows(int n_rows);
 
 #endif

@@ -1,4 +1,4 @@
-/* cuda_attend_plain.cu - attention in plain FMA: f32, and bf16 heads that the tensor kernels do not support.
+/* cuda_attend_plain.cu - attention in plain FMA, in f32.
  *
  * A block has a tile of PLAIN_ROWS rows and one piece, and goes through the piece 32 keys at a time. For scores a lane
  * takes a key, for values every 32nd column. Keys and values come through shared memory, 64 columns at a time, and each
@@ -40,9 +40,9 @@ __device__ __forceinline__ void plain_weights(struct plain_state<C> &rows, struc
 }
 
 /* sum += weight v, for the n values at `v`. */
-template <int C, class T>
-__device__ __forceinline__ void plain_values(struct plain_state<C> &rows, struct plain_memory<C> *m, const T *v, int n,
-                                             int K)
+template <int C>
+__device__ __forceinline__ void plain_values(struct plain_state<C> &rows, struct plain_memory<C> *m, const float *v,
+                                             int n, int K)
 {
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
 
@@ -64,19 +64,18 @@ __device__ __forceinline__ void plain_values(struct plain_state<C> &rows, struct
     }
 }
 
-template <class T> __device__ __forceinline__ void put_one(const struct attend_row<T> &row, int column, float x)
+__device__ __forceinline__ void put_one(const struct attend_row<float> &row, int column, float x)
 {
     if (row.sum)
         row.sum[column] = x;
     if (row.part)
         row.part[column] = x * row.factor;
     if (row.out)
-        put(row.out + column, x * row.factor);
+        row.out[column] = x * row.factor;
 }
 
 /* registers <= 255 */
-template <class T, int C>
-__global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct attend_args a)
+template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct attend_args a)
 {
     int lane = (int)threadIdx.x % 32, K = a.job.head_dim;
     bool weighed = a.job.out.at || a.job.part; // else only the log-sum-exp is wanted
@@ -85,9 +84,9 @@ __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct
     };
 
     SHARED_DYNAMIC(struct plain_memory<C>, m);
-    if (!attend_task_of<T>(a, PLAIN_ROWS, &t))
+    if (!attend_task_of<float>(a, PLAIN_ROWS, &t))
         return;
-    const T *q = (const T *)a.job.q + (t.row + (size_t)t.first) * (size_t)K;
+    const float *q = (const float *)a.job.q + (t.row + (size_t)t.first) * (size_t)K;
     int first = t.first + (int)threadIdx.x / 32 * 4, end = attend_max_seen(a, t, t.first, PLAIN_ROWS);
     for (int r = 0; r < 4; r++) {
         rows.max[r] = -INFINITY;
@@ -97,10 +96,10 @@ __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct
     for (int key = t.begin; key < end; key += PLAIN_KEYS) {
         size_t from = (size_t)key * (size_t)K;
         float score[4];
-        plain_scores(score, m, (const T *)t.k + from, end - key, K);
+        plain_scores(score, m, (const float *)t.k + from, end - key, K);
         plain_weights(rows, m, score, key, a.scale);
         if (weighed)
-            plain_values(rows, m, (const T *)t.v + from, end - key, K);
+            plain_values(rows, m, (const float *)t.v + from, end - key, K);
     }
 #pragma unroll
     for (int r = 0; r < 4; r++) {
@@ -108,7 +107,7 @@ __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct
             rows.weight[r] += __shfl_xor_sync(0xffffffffu, rows.weight[r], far);
         if (first + r >= t.n_rows)
             continue;
-        struct attend_row<T> row = attend_finish<T>(a, t, first + r, rows.max[r], rows.weight[r], lane == 0);
+        struct attend_row<float> row = attend_finish<float>(a, t, first + r, rows.max[r], rows.weight[r], lane == 0);
 #pragma unroll
         for (int i = 0; i < C * LANE_COLUMNS; i++)
             if (lane + 32 * i < K)
@@ -118,18 +117,13 @@ __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_plain(const struct
 
 /* ---- launches -------------------------------------------------------------- */
 
-template <class T, int C> static void launch(struct cuda *c, const struct attend_args *a)
+template <int C> static void launch(struct cuda *c, const struct attend_args *a)
 {
-    LAUNCH(c, (attend_plain<T, C>), (unsigned)(a->n_tiles * a->n_pieces * a->n_pairs), PLAIN_WARPS * 32,
+    LAUNCH(c, (attend_plain<C>), (unsigned)(a->n_tiles * a->n_pieces * a->n_pairs), PLAIN_WARPS * 32,
            sizeof(struct plain_memory<C>), *a);
 }
 
 void attend_launch_plain(struct cuda *c, const struct attend_args *a)
 {
-    plain_for(a->job.head_dim, [&](auto columns) {
-        if (c->base.dtype == DTYPE_BF16)
-            launch<uint16_t, decltype(columns)::n>(c, a);
-        else
-            launch<float, decltype(columns)::n>(c, a);
-    });
+    plain_for(a->job.head_dim, [&](auto columns) { launch<decltype(columns)::n>(c, a); });
 }

@@ -1,4 +1,4 @@
-/* cuda_attend_tensor.cu - attention of bf16 heads of 8 to 256 columns on tensor cores: one block, one piece of one
+/* cuda_attend_tensor.cu - attention of bf16 heads of 8 to 128 columns on tensor cores: one block, one piece of one
  * tile.
  *
  * A warp has 16 MT query rows; their sums stay in its registers. The block goes through its piece 64 keys at a time.
@@ -19,7 +19,6 @@
  *     128  16   32       0.52   32,768      39,168
  *     128  64   64       2.10   32,768      52,224
  *     128  128  128      4.19   32,768      69,632   two blocks on a multiprocessor: 8 warps of 32 rows
- *     256  64   128      4.19   65,536      101,376
  *
  * A warp of 32 rows reads each number of k and v from shared memory once for two products; with 16 rows shared memory,
  * not the tensor cores, would be the limit. Tiles of 16 rows are for decoding, which is bound by device memory.
@@ -244,7 +243,8 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
         return;
     const uint16_t *keys = (const uint16_t *)t.k + (size_t)t.begin * (size_t)K;
     const uint16_t *values = (const uint16_t *)t.v + (size_t)t.begin * (size_t)K;
-    int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16, end = attend_max_seen(a, t, t.first, ROWS);
+    int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16,
+        end = attend_max_seen(a, t, t.first, ROWS);
     int warp_end = attend_max_seen(a, t, t.first + warp_row, MT * 16);
     if (threadIdx.x < ROWS)
         row_seen[threadIdx.x] = attend_seen(a, t, t.first + (int)threadIdx.x);
@@ -295,17 +295,17 @@ template <int D, int MT, int WARPS> static void launch(struct cuda *c, const str
 void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows)
 {
     tensor_for(a->job.head_dim, [&](auto width) {
-        constexpr int D = decltype(width)::n, MT = D <= 128 ? 2 : 1; // a warp's sums fit in its registers
+        constexpr int D = decltype(width)::n;
         if (tile_rows == 16)
             launch<D, 1, 1>(c, a);
         else if (tile_rows == 64)
-            launch<D, MT, 4 / MT>(c, a);
+            launch<D, 2, 2>(c, a);
         else
-            launch<D <= 128 ? D : 128, 2, 4>(c, a);
+            launch<D, 2, 4>(c, a);
     });
 }
 
-int attend_tensor_rows(int K, int n_rows)
+int attend_tensor_rows(int n_rows)
 {
-    return n_rows <= 16 ? 16 : n_rows <= 64 || K > 128 ? 64 : 128;
+    return n_rows <= 16 ? 16 : n_rows <= 64 ? 64 : 128;
 }

@@ -195,12 +195,11 @@ template <int D, int MT> __global__ void __launch_bounds__(WARPS * 32) columns_t
 /* ---- plain kernels ------------------------------------------------------------- */
 
 /* registers <= 112 */
-template <class T, int C>
-__global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_plain(const struct column_args a)
+template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_plain(const struct column_args a)
 {
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, K = a.job.attn.head_dim;
     struct column_task t = column_task_of(a, PLAIN_KEYS);
-    const T *q = (const T *)a.job.attn.q + t.row * (size_t)K;
+    const float *q = (const float *)a.job.attn.q + t.row * (size_t)K;
     float total = 0;
 
     SHARED_DYNAMIC(struct plain_memory<C>, m);
@@ -209,7 +208,7 @@ __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_plain(const struc
         float score[4];
         __syncthreads();
         plain_rows(m, q + (size_t)row * (size_t)K, t.n_rows - row, K);
-        plain_scores(score, m, (const T *)a.job.attn.store.k + t.from, a.span.n_keys - t.key, K);
+        plain_scores(score, m, (const float *)a.job.attn.store.k + t.from, a.span.n_keys - t.key, K);
         for (int r = 0; r < 4; r++) {
             int at = row + warp * 4 + r;
             float weight = exp2_fast(fmaf(score[r], a.scale, -column_lse(a, t, at)));
@@ -239,9 +238,9 @@ template <int D, int MT> static void launch_tensor(struct cuda *c, const struct 
     LAUNCH(c, (columns_tensor<D, MT>), n_blocks(a, KEYS), WARPS * 32, (size_t)ROWS * (D + 8) * sizeof(uint16_t), *a);
 }
 
-template <class T, int C> static void launch_plain(struct cuda *c, const struct column_args *a)
+template <int C> static void launch_plain(struct cuda *c, const struct column_args *a)
 {
-    LAUNCH(c, (columns_plain<T, C>), n_blocks(a, PLAIN_KEYS), PLAIN_WARPS * 32, sizeof(struct plain_memory<C>), *a);
+    LAUNCH(c, (columns_plain<C>), n_blocks(a, PLAIN_KEYS), PLAIN_WARPS * 32, sizeof(struct plain_memory<C>), *a);
 }
 
 void cuda_column_stats(struct backend *be, const struct column_job *job)
@@ -254,12 +253,10 @@ void cuda_column_stats(struct backend *be, const struct column_job *job)
     a.span = job->attn.spans.host[0];
     a.group = job->attn.n_heads / job->attn.n_kv_heads;
     a.scale = job->attn.scale * LOG2_E;
-    if (!attend_fits(c, K))
+    if (!cuda_attend_fits(c, K))
         return;
-    if (attend_has_tensor(c, K))
-        tensor_for(K, [&](auto width) { launch_tensor<decltype(width)::n, decltype(width)::n <= 128 ? 2 : 1>(c, &a); });
-    else if (be->dtype == DTYPE_BF16)
-        plain_for(K, [&](auto columns) { launch_plain<uint16_t, decltype(columns)::n>(c, &a); });
+    if (attend_has_tensor(c))
+        tensor_for(K, [&](auto width) { launch_tensor<decltype(width)::n, 2>(c, &a); });
     else
-        plain_for(K, [&](auto columns) { launch_plain<float, decltype(columns)::n>(c, &a); });
+        plain_for(K, [&](auto columns) { launch_plain<decltype(columns)::n>(c, &a); });
 }

@@ -172,6 +172,7 @@ void cuda_gemm(struct backend *be, struct mat out, struct mat x, const struct we
 cuda_bytes_fn cuda_gemm_bytes;
 
 /* cuda_attend*.cu, cuda_columns.cu */
+bool cuda_attend_fits(struct cuda *c, int head_dim); // false: no kernel has such heads; failed and recorded
 void cuda_attend(struct backend *be, const struct attn_job *job);
 void cuda_merge(struct backend *be, const struct merge_job *job);
 void cuda_column_stats(struct backend *be, const struct column_job *job);

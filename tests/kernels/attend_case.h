@@ -13,6 +13,9 @@ struct attn_case {
     struct attn_span spans[MAX_SPANS]; // up to the first without rows
 };
 
+/* Has the backend such heads? cuda refuses more than 128 columns, and in bf16 those that are no multiple of 8. */
+bool has_heads(const struct backend *be, int K);
+
 int n_spans(const struct attn_case *c);
 int n_tokens(const struct attn_case *c);
 

@@ -1,11 +1,9 @@
 /* Attention per key: sums, means and the largest over rows of a text, whole and in chunks. */
-#include "tests/kernels/compare.h"
+#include "tests/kernels/attend_case.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
-
-enum { LAYERS = 2, LAYER = 1 };
 
 /* Kv heads, query heads of each, head columns, tokens, keys: the tokens are the last ones of the text. */
 static const struct window {
@@ -76,6 +74,8 @@ static void check_column_stats(const struct pair *p)
 
     for (int i = 0; i < N_WINDOWS; i++) {
         struct window w = windows[i];
+        if (!has_heads(p->got, w.K))
+            continue;
         for (enum column_stat stat = COLUMN_SUM; stat <= COLUMN_MAX; stat++)
             for (enum column_into into = COLUMN_SET; into <= COLUMN_ADD; into++) {
                 if (w.n > 100 && (int)stat != i % 3) // the large ones take their time
@@ -96,11 +96,11 @@ Test(kernels, column_stats)
 static void check_by_hand(const struct pair *p)
 {
     struct backend *be = p->got;
-    const float zero[4] = { 0 }, lse_of[] = { logf(2), logf(3) }, before[] = { 0.25f, 0.25f, 0.5f };
+    const float zero[16] = { 0 }, lse_of[] = { logf(2), logf(3) }, before[] = { 0.25f, 0.25f, 0.5f };
     const double want[][3] = { { 1. / 2 + 1. / 3, 1. / 2 + 1. / 3, 1. / 3 },
                                { (1. / 2 + 1. / 3) / 2, (1. / 2 + 1. / 3) / 2, 1. / 6 },
                                { 1. / 2, 1. / 2, 1. / 3 } };
-    void *q = stored_from(be, zero, 4), *k = stored(be, "k", 6);
+    void *q = stored_from(be, zero, 16), *k = stored(be, "k", 24);
     float *lse = numbers_from(be, lse_of, 2);
     const struct attn_span span = { 0, 2, 0, 3 };
     const struct attn_job job = { .kind = ATTN_TEXT,
@@ -110,7 +110,7 @@ static void check_by_hand(const struct pair *p)
                                   .n_tokens = 2,
                                   .n_heads = 1,
                                   .n_kv_heads = 1,
-                                  .head_dim = 2,
+                                  .head_dim = 8,
                                   .scale = 1,
                                   .lse = lse };
 
@@ -183,6 +183,8 @@ static void check_total(const struct pair *p)
 {
     for (int i = 0; i < N_WINDOWS; i++) {
         struct window w = windows[i];
+        if (!has_heads(p->got, w.K))
+            continue;
         float *column = columns_on(p->got, w, COLUMN_SUM, COLUMN_SET);
         float *got = read_numbers(p->got, column, (size_t)(w.G * (w.n + MORE)), "column_stats");
         for (int g = 0; g < w.G; g++) {

@@ -11,6 +11,7 @@
  *   EMU_DEVICES   how many devices there are (1); driver: a driver too old for the runtime
  *   EMU_MEMORY    bytes of device memory (1 GiB), all free at first
  *   EMU_SM        compute capability as 80 or 90 (90)
+ *   EMU_SHARED    bytes of shared memory that a block can have (as EMU_SM has)
  *   EMU_FAIL      WHAT:N:CODE[,...]: the N-th alloc, copy, launch or wait (from 1) gives that cudaError_t. A launch and
  *                 a copy fail when they run; the errors that break a context stay for all later calls
  */

@@ -399,7 +399,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int)
     snprintf(prop->name, sizeof(prop->name), "emulated device");
     prop->totalGlobalMem = settings.memory;
     prop->sharedMemPerBlock = 48 << 10;
-    prop->sharedMemPerBlockOptin = (settings.sm == 80 ? 163 : settings.sm == 89 ? 99 : 227) << 10;
+    int shared = settings.sm == 80 ? 163 : settings.sm == 89 ? 99 : 227;
+    prop->sharedMemPerBlockOptin = (size_t)setting("EMU_SHARED", shared << 10);
     prop->major = settings.sm / 10;
     prop->minor = settings.sm % 10;
     prop->multiProcessorCount = 3;
