@@ -1,9 +1,10 @@
 /* decode.c - many questions over many variants, decoded together (continuous batching).
  *
  * A sequence is one question over one variant. Sequences are numbered variant by variant and admitted in that order, so
- * the tokens of a variant are neighbours in every pass and share one span of attention over its rows. A pass takes one
- * new token of every answering sequence, and fills up with question tokens; a long question takes several passes. A
- * sequence that ends gives its slots of the store to one that waits.
+ * the tokens of a variant are neighbours in every pass and share one span of attention over its rows. A pass takes
+ * question tokens while there are any, sequence after sequence; a long question may take several passes. Then it takes
+ * one new token of every sequence. So no span of a pass is much longer than the others, which is what attention is
+ * fastest at. A sequence that ends gives its slots of the store to one that waits.
  *
  * The shared beginning of all questions runs once per variant, as a sequence without an answer; its keys and values are
  * copied to the slots of each question's sequence. No token's bits depend on the rest of its pass, so neither this nor
@@ -186,62 +187,80 @@ static int admit(struct decoder *d, struct err *err)
     return n < 0 ? n : 0;
 }
 
-/* ---- answers ------------------------------------------------------------ */
+/* ---- passes of answers -------------------------------------------------- */
 
-/* Fills a pass: a token of every answering sequence, then question tokens. */
+/* Adds as many of a sequence's remaining question tokens to the pass as fit; returns how many. */
+static int add_question(struct decoder *d, struct sequence *s)
+{
+    const struct pass *p = &d->session->forward.pass;
+    const struct question_ids *q = question_of(d, s);
+    int n = min(q->n - s->n_keys, p->rows - p->n);
+
+    if (n <= 0)
+        return 0;
+    add_tokens(d, s, q->ids + s->n_keys, n);
+    report(d, n);
+    return n;
+}
+
+/* Picks the last token added, of live sequence i. */
+static void pick_last(struct decoder *d, int i)
+{
+    struct pass *p = &d->session->forward.pass;
+
+    d->picked[p->n_picks] = i;
+    pass_pick(p, 1);
+}
+
+/* Fills a pass: question tokens if there are any, else a token of every sequence. */
 static void fill_pass(struct decoder *d)
 {
     struct pass *p = &d->session->forward.pass;
-    int left = p->rows - d->n_live; // one row is reserved for every live sequence
 
     pass_clear(p);
+    for (int i = 0; i < d->n_live; i++)
+        if (add_question(d, &d->live[i]) > 0 && d->live[i].n_keys == question_of(d, &d->live[i])->n)
+            pick_last(d, i);
+    if (p->n > 0)
+        return;
     for (int i = 0; i < d->n_live; i++) {
-        struct sequence *s = &d->live[i];
-        const struct question_ids *q = question_of(d, s);
-        int todo = q->n - s->n_keys, n = todo > 0 ? min(todo, left + 1) : 1;
-        left -= n - 1;
-        add_tokens(d, s, todo > 0 ? q->ids + s->n_keys : &s->next, n);
-        if (todo > 0)
-            report(d, n);
-        if (n < todo)
-            continue;
-        d->picked[p->n_picks] = i;
-        pass_pick(p, 1);
+        add_tokens(d, &d->live[i], &d->live[i].next, 1);
+        pick_last(d, i);
     }
 }
-
-/* ---- given answers -------------------------------------------------------- */
 
 static int n_targets(const struct answer *given)
 {
     return given->n + (given->stop >= 0);
 }
 
-/* Fills a pass with tokens of questions and their answers. Picks are the tokens before those of the answers. */
-static void fill_given(struct decoder *d)
+/* Picks those of the n tokens added last, of live sequence i, that come before tokens of its given answer. */
+static void pick_given(struct decoder *d, int i, int n)
 {
     struct pass *p = &d->session->forward.pass;
-    int left = p->rows - d->n_live;
+    const struct sequence *s = &d->live[i];
+    const struct answer *given = &d->job->given[s->question];
+    int before = d->job->question[s->question].n - 1; // keys before the first pick
+    int first = s->n_keys - n > before ? s->n_keys - n : before;
 
-    pass_clear(p);
-    for (int i = 0; i < d->n_live; i++) {
-        struct sequence *s = &d->live[i];
-        const struct question_ids *q = question_of(d, s);
-        const struct answer *given = &d->job->given[s->question];
-        int before = d->job->question[s->question].n - 1; /* keys before the first pick */
-        int n = min(q->n - s->n_keys, left + 1), first = s->n_keys > before ? s->n_keys : before;
-        left -= n - 1;
-        add_tokens(d, s, q->ids + s->n_keys, n);
-        report(d, n);
-        for (int k = first; k < s->n_keys; k++) {
-            int at = k - before;
-            d->picked[p->n_picks + k - first] = i;
-            d->target[p->n_picks + k - first] = at < given->n ? given->ids[at] : given->stop;
-        }
-        if (first < s->n_keys)
-            pass_pick(p, s->n_keys - first);
+    for (int k = first; k < s->n_keys; k++) {
+        int at = k - before;
+        d->picked[p->n_picks + k - first] = i;
+        d->target[p->n_picks + k - first] = at < given->n ? given->ids[at] : given->stop;
     }
+    if (first < s->n_keys)
+        pass_pick(p, s->n_keys - first);
 }
+
+/* Fills a pass with tokens of questions and their given answers. */
+static void fill_given(struct decoder *d)
+{
+    pass_clear(&d->session->forward.pass);
+    for (int i = 0; i < d->n_live; i++)
+        pick_given(d, i, add_question(d, &d->live[i]));
+}
+
+/* ---- given answers -------------------------------------------------------- */
 
 /* Adds up the likelihoods of the picks; sequences that have ended leave. */
 static int take_given(struct decoder *d, struct err *err)

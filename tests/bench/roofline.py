@@ -258,12 +258,15 @@ class Job:
                 live = self.answer_pass(live)
 
     def answer_pass(self, live):
-        """A token of every answering sequence, then question tokens: fill_pass() and take_tokens()."""
-        left, spans, shared, picks = self.a.pass_rows - len(live), [], [], 0
+        """Question tokens if there are any, else a token of every sequence: fill_pass() and take_tokens()."""
+        left, spans, shared, picks = self.a.pass_rows, [], [], 0
+        asking = any(s[1] < self.a.question_tokens for s in live)
         for s in live:
             todo = self.a.question_tokens - s[1]
-            n = min(todo, left + 1) if todo > 0 else 1
-            left -= n - 1
+            n = min(todo, left) if asking else 1
+            if n <= 0:
+                continue
+            left -= n
             s[1] += n
             spans.append((n, s[1]))
             if shared and shared[-1][1] is s[0]:
