@@ -86,6 +86,7 @@ struct attn_spans {
     const struct attn_span *host, *device;
     int n;
     const int32_t *n_same; // (n): how many first keys and values equal those of the span before; NULL: unknown
+    uint64_t number; // jobs of one kind with the same number, other than 0, have the same spans and sizes of heads
 };
 
 /* The rows of several compressed caches, as a list and its copy on the device: layer l, head g of cache c is entry
@@ -212,6 +213,7 @@ struct backend {
                          // cuda, or a backend was named
     enum dtype dtype;    // DTYPE_F32 or DTYPE_BF16
     int pass_rows;       // tokens in one pass at which products run at full speed
+    uint64_t n_numbered; // attn_spans.number given out last
 
     /* memory: plain addresses, so offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when memory runs out; 0 bytes give an address too. read waits for all earlier ops and returns the first

@@ -53,6 +53,7 @@ struct pass_lists {
 struct pass {
     int rows; // tokens it can hold
     int n, n_own, n_shared, n_picks;
+    uint64_t number; // attn_spans.number of both lists of spans
     struct pass_lists host, device;
     int32_t *n_same; // (rows) on the host only, per own span: pass_share()
     void *host_at, *device_at;

@@ -137,7 +137,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
     return (struct attn_job){
         .kind = job->kind,
         .q = f->q,
-        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own, f->pass.n_same },
+        .spans = { f->pass.host.own, f->pass.device.own, f->pass.n_own, f->pass.n_same, f->pass.number },
         .store = job->store,
         .n_tokens = f->pass.n,
         .n_heads = c->n_heads,
@@ -180,7 +180,8 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     }
     struct attn_job shared = own;
     shared.kind = ATTN_SHARED;
-    shared.spans = (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared, NULL };
+    shared.spans =
+        (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared, NULL, f->pass.number };
     shared.table = job->table;
     shared.part = f->part[0];
     shared.lse = f->lse[0];
@@ -308,6 +309,7 @@ void forward_run(struct forward *f, const struct forward_job *job)
     const struct model_config *c = &e->config;
     struct pass_lists unused;
 
+    f->pass.number = ++be->n_numbered;
     be->write(be, f->pass.device_at, f->pass.host_at, lay_out_lists(&unused, NULL, (size_t)f->pass.rows));
     be->embed(be, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->embedding, f->pass.device.ids);
     for (int l = 0; l < c->n_layers; l++) {

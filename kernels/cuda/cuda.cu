@@ -21,7 +21,11 @@ enum {
     PASS_ROWS = 4096, // products run at full speed, and a decoding step holds some thousand sequences
     OLDEST_SM = 80,   // asynchronous copies and bf16 tensor cores
     NAMES_WHILE = 48, // characters of a kernel's name in a message
+    LIST_KINDS = 3,   // of a model's attention: text, own, shared
 };
+
+/* A full pass of Llama-3.1-8B fits: 4,096 rows, 32 heads of 128 columns, 8 pieces. */
+constexpr size_t STATE_BYTES = 640 << 20;
 
 /* ---- failures ----------------------------------------------------------- */
 
@@ -152,7 +156,8 @@ static size_t cuda_scratch_bytes(struct backend *be, const struct work_shape *sh
         bytes = mine > bytes ? mine : bytes;
     }
     c->scratch_planned = bytes;
-    return bytes;
+    c->list_planned = cuda_attend_list_bytes(shape);
+    return bytes + LIST_KINDS * c->list_planned;
 }
 
 /* ---- the clock ---------------------------------------------------------- */
@@ -196,6 +201,7 @@ static void cuda_close(struct backend *be)
         cudaStreamSynchronize(c->stream);
     cuda_products_close(c);
     cuda_ring_close(c);
+    cuda_attend_lists_close(c);
     cudaFree(c->scratch);
     if (c->now)
         cudaEventDestroy(c->now);
@@ -301,6 +307,7 @@ static int check_device(struct cuda *c, struct err *err)
         return err_set(err, ERR_DEVICE, "the GPU is too old: '%s' has compute capability %d.%d, and %d.%d is needed",
                        prop.name, prop.major, prop.minor, OLDEST_SM / 10, OLDEST_SM % 10);
     c->shared_max = prop.sharedMemPerBlockOptin;
+    c->state_bytes = prop.totalGlobalMem / 64 < STATE_BYTES ? prop.totalGlobalMem / 64 : STATE_BYTES;
     snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
     return 0;
 }

@@ -1,32 +1,24 @@
 /* cuda_attend.cu - attention on the device: turns a job into launches, merges a row's pieces; and the op merge.
  *
- * If every row has one piece, the job is one launch. Otherwise it is a series of turns; the states of a turn's tiles
- * fit in STATE_BYTES. Each turn is a launch for the pieces and a launch that merges them. cuda_attend_internal.h
- * defines tiles, pairs and pieces.
+ * A list (cuda_attend_list.cu) says what the blocks do. If every row has one piece, the job is one launch; otherwise a
+ * second one merges the pieces, and if their states exceed the memory for them, both are repeated, turn by turn.
+ * cuda_attend_internal.h defines tiles, pairs and pieces.
  */
 #include "kernels/cuda/cuda_attend_internal.h"
 
-enum { WARPS = 4 };                       // of a block that merges pieces
-constexpr size_t STATE_BYTES = 128 << 20; // some 1,000 blocks of 128 rows of 128 columns
+enum { WARPS = 4 }; // of a block that merges pieces
 
 /* ---- the merge of pieces --------------------------------------------------- */
 
-/* A warp takes a row. tile_rows * n_tiles rows of a pair have states, and tile_rows is a multiple of WARPS. */
-/* registers <= 48 */
+/* Merges the n pieces of row r of the pair, whose states begin at `state`. */
 template <class T>
-__global__ void __launch_bounds__(WARPS * 32) attend_merge_pieces(const struct attend_args a, int tile_rows)
+__device__ __forceinline__ void merge_row(const struct attend_args &a, const struct attend_task &t, int r, int n,
+                                          size_t state)
 {
-    int at = (int)blockIdx.x * WARPS + (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    int rows = a.n_tiles * tile_rows, pair = at / rows, K = a.job.head_dim, n_keys;
-    struct attend_task t;
-
-    attend_pair_of<T>(a, a.first_pair + pair, &t, &n_keys);
-    int r = a.first_tile * tile_rows + at % rows, n = attend_n_pieces(a.job, t.span, n_keys);
-    if (r >= t.n_rows || n == 1)
-        return;
-    size_t state = (size_t)at * (size_t)a.n_pieces;
+    int lane = (int)threadIdx.x % 32, K = a.job.head_dim;
     const float *piece_max = a.max + state, *piece_weight = a.weight + state, *sum = a.sum + state * (size_t)K;
     float max = -INFINITY, weight = 0, factor[MAX_PIECES];
+
     for (int i = 0; i < n; i++)
         max = fmaxf(max, piece_max[i]);
 #pragma unroll
@@ -48,6 +40,25 @@ __global__ void __launch_bounds__(WARPS * 32) attend_merge_pieces(const struct a
     }
 }
 
+/* A warp takes every WARPS-th row of an item. */
+/* registers <= 64 */
+template <class T> __global__ void __launch_bounds__(WARPS * 32) attend_merge_pieces(const struct attend_args a)
+{
+    const struct attend_item item = a.item[blockIdx.x];
+    int end = item.first + MERGE_ROWS, n_keys;
+    struct attend_task t;
+
+    attend_pair_of<T>(a, item.pair, &t, &n_keys);
+    int keys = attend_piece_keys(a.job, t.span, n_keys);
+    t.end = n_keys;
+    t.state = -1; // results are written
+    end = end < t.n_rows ? end : t.n_rows;
+    for (int r = item.first + (int)threadIdx.x / 32; r < end; r += WARPS) {
+        int seen = attend_seen(a, t, r), n = seen > 0 ? (seen - 1) / keys + 1 : 0; // pieces with keys that it sees
+        merge_row<T>(a, t, r, n, (size_t)(item.state + (r - item.first) * item.n_pieces));
+    }
+}
+
 /* ---- launches -------------------------------------------------------------- */
 
 static void launch_tiles(struct cuda *c, const struct attend_args *a, int tile_rows)
@@ -58,19 +69,23 @@ static void launch_tiles(struct cuda *c, const struct attend_args *a, int tile_r
         attend_launch_plain(c, a);
 }
 
-static void launch_merge(struct cuda *c, const struct attend_args *a, int tile_rows)
+static void launch_merge(struct cuda *c, const struct attend_args *a)
 {
-    unsigned blocks = cuda_pieces((size_t)a->n_pairs * (size_t)(a->n_tiles * tile_rows), WARPS);
-
     if (c->base.dtype == DTYPE_BF16)
-        LAUNCH(c, (attend_merge_pieces<uint16_t>), blocks, WARPS * 32, 0, *a, tile_rows);
+        LAUNCH(c, (attend_merge_pieces<uint16_t>), (unsigned)a->n_items, WARPS * 32, 0, *a);
     else
-        LAUNCH(c, (attend_merge_pieces<float>), blocks, WARPS * 32, 0, *a, tile_rows);
+        LAUNCH(c, (attend_merge_pieces<float>), (unsigned)a->n_items, WARPS * 32, 0, *a);
 }
 
 static size_t states_bytes(int K, size_t n)
 {
     return n * (size_t)(K + 2) * sizeof(float) + 3 * CUDA_ALIGN;
+}
+
+/* The most states in that many bytes. */
+static size_t states_in(int K, size_t bytes)
+{
+    return bytes > 3 * CUDA_ALIGN ? (bytes - 3 * CUDA_ALIGN) / ((size_t)(K + 2) * sizeof(float)) : 0;
 }
 
 static void place_states(struct attend_args *a, char *at, size_t n)
@@ -80,46 +95,15 @@ static void place_states(struct attend_args *a, char *at, size_t n)
     a->weight = (float *)cuda_take(&at, n * sizeof(float));
 }
 
-static int min_of(int a, int b)
+static void run_turn(struct cuda *c, struct attend_args *a, const struct attend_list *l, const struct attend_turn *turn,
+                     int tile_rows)
 {
-    return a < b ? a : b;
-}
-
-/* All tiles of all pairs, in turns. A turn is some pairs, or some tiles of one pair; its states fit in the planned
- * scratch. */
-static void run_in_turns(struct cuda *c, struct attend_args *a, int tile_rows)
-{
-    const int n_tiles = a->n_tiles, n_pairs = a->n_pairs, K = a->job.head_dim;
-    size_t bytes = c->scratch_planned > 0 && c->scratch_planned < STATE_BYTES ? c->scratch_planned : STATE_BYTES;
-    size_t tile = (size_t)(tile_rows * a->n_pieces), fit = bytes / states_bytes(K, tile);
-    int tiles = min_of(fit > 0 ? (int)fit : 1, n_tiles), pairs = min_of(fit > 0 ? (int)fit / tiles : 1, n_pairs);
-    size_t n = tile * (size_t)tiles * (size_t)pairs;
-    char *states = (char *)cuda_scratch(c, states_bytes(K, n));
-
-    if (!states)
-        return;
-    place_states(a, states, n);
-    for (a->first_pair = 0; a->first_pair < n_pairs; a->first_pair += pairs)
-        for (a->first_tile = 0; a->first_tile < n_tiles; a->first_tile += tiles) {
-            a->n_pairs = min_of(pairs, n_pairs - a->first_pair);
-            a->n_tiles = min_of(tiles, n_tiles - a->first_tile);
-            launch_tiles(c, a, tile_rows);
-            launch_merge(c, a, tile_rows);
-        }
-}
-
-/* The largest number of pieces of a span's rows, over all kv heads. */
-static int max_pieces(const struct attn_job *job, const struct attn_span *span)
-{
-    int max = 1;
-
-    if (job->kind != ATTN_SHARED)
-        return attend_n_pieces(*job, *span, span->n_keys);
-    for (int g = 0; g < job->n_kv_heads; g++) {
-        int n = attend_n_pieces(*job, *span, job->table.host[attend_entry(*job, *span, g)].n);
-        max = n > max ? n : max;
-    }
-    return max;
+    a->item = l->device + turn->first;
+    a->n_items = turn->end - turn->first;
+    launch_tiles(c, a, tile_rows);
+    a->item = l->device + l->n_items + turn->first_merge;
+    a->n_items = turn->end_merge - turn->first_merge;
+    launch_merge(c, a);
 }
 
 bool cuda_attend_fits(struct cuda *c, int K)
@@ -136,27 +120,28 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
 {
     struct cuda *c = cuda_of(be);
     struct attend_args a = {};
-    int rows = 0;
+    int rows = 0, K = job->head_dim;
 
-    if (!cuda_attend_fits(c, job->head_dim))
+    if (!cuda_attend_fits(c, K))
         return;
     a.job = *job;
     a.only = job->spans.n > 0 ? job->spans.host[0] : a.only;
     a.group = job->n_heads / job->n_kv_heads;
     a.scale = job->scale * LOG2_E;
-    a.n_pieces = 1;
     for (int i = 0; i < job->spans.n; i++) {
-        int n = job->spans.host[i].n_rows * a.group, pieces = max_pieces(job, &job->spans.host[i]);
+        int n = job->spans.host[i].n_rows * a.group;
         rows = n > rows ? n : rows;
-        a.n_pieces = pieces > a.n_pieces ? pieces : a.n_pieces;
     }
     int tile_rows = attend_has_tensor(c) ? attend_tensor_rows(rows) : PLAIN_ROWS;
-    a.n_tiles = (rows + tile_rows - 1) / tile_rows;
-    a.n_pairs = job->spans.n * job->n_kv_heads;
-    if (a.n_pieces == 1)
-        launch_tiles(c, &a, tile_rows);
-    else
-        run_in_turns(c, &a, tile_rows);
+    size_t bytes = c->scratch_planned > 0 && c->scratch_planned < c->state_bytes ? c->scratch_planned : c->state_bytes;
+    const struct attend_list *l = cuda_attend_list(c, job, tile_rows, states_in(K, bytes));
+    char *states = l && l->n_states > 0 ? (char *)cuda_scratch(c, states_bytes(K, l->n_states)) : NULL;
+    if (!l || (l->n_states > 0 && !states))
+        return;
+    if (states)
+        place_states(&a, states, l->n_states);
+    for (int i = 0; i < l->n_turns; i++)
+        run_turn(c, &a, l, &l->turn[i], tile_rows);
 }
 
 /* Bytes for states; at least one tile's. */
@@ -168,7 +153,7 @@ size_t cuda_attend_bytes(const struct cuda *c, const struct work_shape *shape)
 
     if (shape->n_keys <= ATTN_SPLIT)
         return 0;
-    return tile > STATE_BYTES || all < tile ? tile : all < STATE_BYTES ? all : STATE_BYTES;
+    return tile > c->state_bytes || all < tile ? tile : all < c->state_bytes ? all : c->state_bytes;
 }
 
 /* ---- merging two sets of keys ---------------------------------------------- */

@@ -2,8 +2,7 @@
  * memory, and the destination of results.
  *
  * Work. A pair is a span and a kv head. Its rows are cut into tiles of consecutive query rows, its keys into pieces. A
- * block takes one piece of one tile. The grid is uniform: n_tiles * n_pieces * pairs blocks; a block without work (a
- * short span, a short head) returns at once. So no list is made or sent per op.
+ * block takes one piece of one tile, an item of the list that the host makes (cuda_attend_list.cu).
  *
  * Bits. A row's result depends only on its query, its keys and the positions of the pieces' first keys: every kernel
  * goes through a piece in blocks of a fixed number of keys, and a block without a key that the row sees leaves the
@@ -20,17 +19,19 @@
 
 enum {
     MAX_PIECES = 8,    // of a row's keys: bounds the memory of states
+    MERGE_ROWS = 16,   // whose pieces a block merges; every tile's rows are a multiple
     FULL_ROWS = 16384, // a span with this many query rows, over all heads, keeps a device busy by its tiles alone
 };
 
-/* A launch over tiles first_tile .. + n_tiles - 1 of pairs first_pair .. */
+/* A launch over n_items items. */
 struct attend_args {
     struct attn_job job;
     struct attn_span only; // the only span, when spans.device is NULL
     int group;             // query heads of a kv head
-    int first_tile, n_tiles, n_pieces, first_pair, n_pairs;
+    int n_items;
+    const struct attend_item *item;
     float scale; // of scores, times log2(e)
-    /* States per (pair, row of its tiles, piece); NULL: no row has more than one piece. */
+    /* States of the rows of items with several pieces: n_pieces for each row, one row after the other. */
     float *sum;          // (states, K): values weighted by 2^(score - max)
     float *max, *weight; // (states): in units of log2; the sum of the weights
 };
@@ -39,12 +40,12 @@ struct attend_args {
 struct attend_task {
     struct attn_span span;
     const void *k, *v;
-    size_t row;          // the pair's first row of q, part and lse
-    int head, n_rows;    // kv head; rows of the pair
-    int first;           // the tile's first row in the pair
-    int begin, end;      // keys
-    bool causal, merged; // merged: the piece is one of several and writes a state
-    size_t state;        // of the tile's first row
+    size_t row;       // the pair's first row of q, part and lse
+    int head, n_rows; // kv head; rows of the pair
+    int first;        // the tile's first row in the pair
+    int begin, end;   // keys
+    bool causal;
+    int state, n_pieces; // of the item
 };
 
 /* Keys of a piece. Depends on the number of keys and, where the contract allows it, on the size of the row's own span:
@@ -89,7 +90,6 @@ __device__ __forceinline__ void attend_pair_of(const struct attend_args &a, int 
     t->n_rows = t->span.n_rows * a.group;
     t->row = ((size_t)t->head * (size_t)job.n_tokens + (size_t)t->span.row) * (size_t)a.group;
     t->causal = job.kind == ATTN_TEXT || job.kind == ATTN_OWN;
-    t->merged = false;
     if (job.kind == ATTN_SHARED) {
         const struct kv_rows &rows = job.table.device[attend_entry(job, t->span, t->head)];
         t->k = rows.k, t->v = rows.v, *n_keys = rows.n;
@@ -100,23 +100,19 @@ __device__ __forceinline__ void attend_pair_of(const struct attend_args &a, int 
     }
 }
 
-/* The task of this block. False: there is none. */
-template <class T>
-__device__ __forceinline__ bool attend_task_of(const struct attend_args &a, int tile_rows, struct attend_task *t)
+/* The task of this block. */
+template <class T> __device__ __forceinline__ void attend_task_of(const struct attend_args &a, struct attend_task *t)
 {
-    int at = (int)blockIdx.x, tile = a.n_tiles - 1 - at % a.n_tiles; // a causal span's longest tile first
-    int piece = at / a.n_tiles % a.n_pieces, pair = at / a.n_tiles / a.n_pieces, n_keys;
+    const struct attend_item item = a.item[blockIdx.x];
+    int n_keys;
 
-    attend_pair_of<T>(a, a.first_pair + pair, t, &n_keys);
-    t->first = (a.first_tile + tile) * tile_rows;
-    if (t->first >= t->n_rows || piece >= attend_n_pieces(a.job, t->span, n_keys))
-        return false;
+    attend_pair_of<T>(a, item.pair, t, &n_keys);
     int keys = attend_piece_keys(a.job, t->span, n_keys);
-    t->begin = piece * keys;
+    t->first = item.first;
+    t->begin = item.piece * keys;
     t->end = n_keys - t->begin < keys ? n_keys : t->begin + keys;
-    t->merged = keys < n_keys;
-    t->state = (size_t)(pair * a.n_tiles + tile) * (size_t)tile_rows * (size_t)a.n_pieces + (size_t)piece;
-    return true;
+    t->state = item.state;
+    t->n_pieces = item.n_pieces;
 }
 
 /* The first key of the piece that row r of the pair does not see; at most the piece's end, also for rows beyond the
@@ -150,8 +146,8 @@ __device__ __forceinline__ struct attend_row<T> attend_finish(const struct atten
     const struct attn_job &job = a.job;
     size_t row = t.row + (size_t)r, K = (size_t)job.head_dim;
 
-    if (t.merged) {
-        size_t state = t.state + (size_t)(r - t.first) * (size_t)a.n_pieces;
+    if (t.state >= 0) {
+        size_t state = (size_t)(t.state + (r - t.first) * t.n_pieces);
         if (leader)
             a.max[state] = max, a.weight[state] = weight;
         return { a.sum + state * K, NULL, NULL, 1 };
@@ -259,7 +255,12 @@ __device__ __forceinline__ void plain_scores(float (&score)[4], struct plain_mem
 
 /* ---- launches ----------------------------------------------------------------- */
 
-/* Queue one kernel over the tiles and pairs of `a`. */
+/* The list of a job for tiles of so many rows, on the device too; a turn has most_states states at most, or one tile.
+ * Valid until the next job of its kind. NULL: failed and recorded. */
+const struct attend_list *cuda_attend_list(struct cuda *c, const struct attn_job *job, int tile_rows,
+                                           size_t most_states);
+
+/* Queue one kernel over the items of `a`. */
 void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows);
 void attend_launch_plain(struct cuda *c, const struct attend_args *a);
 

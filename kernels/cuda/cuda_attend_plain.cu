@@ -84,8 +84,7 @@ template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_p
     };
 
     SHARED_DYNAMIC(struct plain_memory<C>, m);
-    if (!attend_task_of<float>(a, PLAIN_ROWS, &t))
-        return;
+    attend_task_of<float>(a, &t);
     const float *q = (const float *)a.job.q + (t.row + (size_t)t.first) * (size_t)K;
     int first = t.first + (int)threadIdx.x / 32 * 4, end = attend_max_seen(a, t, t.first, PLAIN_ROWS);
     for (int r = 0; r < 4; r++) {
@@ -119,8 +118,7 @@ template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_p
 
 template <int C> static void launch(struct cuda *c, const struct attend_args *a)
 {
-    LAUNCH(c, (attend_plain<C>), (unsigned)(a->n_tiles * a->n_pieces * a->n_pairs), PLAIN_WARPS * 32,
-           sizeof(struct plain_memory<C>), *a);
+    LAUNCH(c, (attend_plain<C>), (unsigned)a->n_items, PLAIN_WARPS * 32, sizeof(struct plain_memory<C>), *a);
 }
 
 void attend_launch_plain(struct cuda *c, const struct attend_args *a)

@@ -239,8 +239,7 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
     SHARED_DYNAMIC(uint16_t, q);
     SHARED_ARRAY(int, row_seen, ROWS);
     uint16_t *k = q + ROWS * (D + 8), *v = k + BLOCK_KEYS * (D + 8);
-    if (!attend_task_of<uint16_t>(a, ROWS, &t))
-        return;
+    attend_task_of<uint16_t>(a, &t);
     const uint16_t *keys = (const uint16_t *)t.k + (size_t)t.begin * (size_t)K;
     const uint16_t *values = (const uint16_t *)t.v + (size_t)t.begin * (size_t)K;
     int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16,
@@ -278,7 +277,7 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
                 block_values<D, MT>(rows, score, v);
         }
     }
-    attend_task_of<uint16_t>(a, ROWS, &t); // computed again, to save registers until here
+    attend_task_of<uint16_t>(a, &t); // computed again, to save registers until here
     put_rows(a, t, rows, t.first + (int)threadIdx.x / 32 * MT * 16);
 }
 
@@ -289,7 +288,7 @@ template <int D, int MT, int WARPS> static void launch(struct cuda *c, const str
     constexpr int ROWS = WARPS * MT * 16;
     size_t bytes = (size_t)(ROWS + 2 * BLOCK_KEYS) * (D + 8) * sizeof(uint16_t);
 
-    LAUNCH(c, (attend_tensor<D, MT, WARPS>), (unsigned)(a->n_tiles * a->n_pieces * a->n_pairs), WARPS * 32, bytes, *a);
+    LAUNCH(c, (attend_tensor<D, MT, WARPS>), (unsigned)a->n_items, WARPS * 32, bytes, *a);
 }
 
 void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows)

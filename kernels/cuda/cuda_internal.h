@@ -37,6 +37,33 @@ struct cuda_ring {
     size_t used; // bytes of it
 };
 
+/* A block of attention: piece `piece` of n_pieces of the tile of a pair's rows that begins at row `first`; or, without
+ * `piece`, some rows from there on whose pieces are merged. */
+struct attend_item {
+    int32_t pair, first;
+    int32_t state; // index of row `first`'s state; -1: the piece is the only one, and rows have no state
+    int16_t piece, n_pieces;
+};
+
+/* Items first .. end - 1, then merges first_merge .. end_merge - 1. */
+struct attend_turn {
+    int first, end, first_merge, end_merge;
+};
+
+/* The blocks of an attn_job (cuda_attend_list.cu). */
+struct attend_list {
+    uint64_t number; // attn_spans.number of the job; 0: none
+    int n_pairs, n_items, n_merges, n_turns, n_made;
+    size_t n_states; // the most of a turn
+    int *n_keys;     // (n_pairs)
+    struct attend_item *item, *merge;
+    int *cost; // of items, while the list is made
+    struct attend_turn *turn;
+    size_t key_bytes, item_bytes, merge_bytes, cost_bytes, turn_bytes; // of the arrays above
+    struct attend_item *device;                                        // (n_items + n_merges)
+    size_t device_bytes;
+};
+
 struct cuda {
     struct backend base; // first: a struct backend * of this kind is a struct cuda *
     cudaStream_t stream;
@@ -52,6 +79,10 @@ struct cuda {
     void *scratch; // of the op in progress
     size_t scratch_bytes, scratch_planned;
     struct cuda_ring ring;
+
+    struct attend_list lists[ATTN_WHOLE + 1]; // the last of each enum attn_kind
+    size_t list_planned;                      // bytes of one on the device
+    size_t state_bytes;                       // the most for the states of a turn of attention
 
     cublasLtMatmulDesc_t product;  // common to all products
     struct cuda_product *products; // a list: common to all products of one shape
@@ -172,7 +203,9 @@ void cuda_gemm(struct backend *be, struct mat out, struct mat x, const struct we
 cuda_bytes_fn cuda_gemm_bytes;
 
 /* cuda_attend*.cu, cuda_columns.cu */
-bool cuda_attend_fits(struct cuda *c, int head_dim); // false: no kernel has such heads; failed and recorded
+bool cuda_attend_fits(struct cuda *c, int head_dim);           // false: no kernel has such heads; failed and recorded
+size_t cuda_attend_list_bytes(const struct work_shape *shape); // of the list of one kind of job
+void cuda_attend_lists_close(struct cuda *c);
 void cuda_attend(struct backend *be, const struct attn_job *job);
 void cuda_merge(struct backend *be, const struct merge_job *job);
 void cuda_column_stats(struct backend *be, const struct column_job *job);

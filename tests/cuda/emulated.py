@@ -24,6 +24,7 @@ TESTS = {
     "cuda_choose": "kernels/@(gemm|gemm_rows_do_not_know_each_other|weights_*)",
     "cuda_gemm": "kernels/@(gemm|gemm_rows_do_not_know_each_other|weights_*)",
     "cuda_attend": "kernels/@(attend*|merge*)",
+    "cuda_attend_list": "kernels/@(attend*|merge*)",
     "cuda_attend_plain": "kernels/@(attend*|merge*)",
     "cuda_attend_tensor": "kernels/@(attend*|merge*)",
     "cuda_columns": "kernels/column*",

@@ -324,6 +324,39 @@ Test(kernels, attend_spans_that_begin_alike)
     each_pair(check_alike);
 }
 
+/* Jobs with the same number have the same spans, but heads with other numbers of keys in another layer. */
+static void check_numbers(const struct pair *p)
+{
+    static const struct attn_case c = {
+        ATTN_SHARED, 2, 2, 16, { { 0, 5, 0, 2500 }, { 5, 9, 1, 1030 }, { 14, 2, 2, 7 } }
+    };
+    static const struct {
+        int layer, n;
+        uint64_t number;
+    } jobs[] = { { 0, 3, 7 }, { 1, 3, 7 }, { 1, 3, 7 }, { 1, 2, 8 }, { 0, 3, 9 } };
+    struct attn_operands o = operands_of(p->got, &c);
+    struct attended all[2][5];
+
+    for (int numbered = 0; numbered < 2; numbered++)
+        for (int i = 0; i < 5; i++) {
+            o.job.layer = jobs[i].layer;
+            o.job.spans.number = numbered ? jobs[i].number : 0;
+            all[numbered][i] = attend_on(p->got, &o, c.spans, jobs[i].n, ALL);
+        }
+    for (int i = 0; i < 5; i++) {
+        for (int s = 0; s < jobs[i].n; s++)
+            same_rows(p->got, &o, all[1][i], all[0][i], &c.spans[s]);
+        attended_free(all[0][i]);
+        attended_free(all[1][i]);
+    }
+    operands_free(p->got, &o);
+}
+
+Test(kernels, attend_spans_have_a_number)
+{
+    each_pair(check_numbers);
+}
+
 /* Little memory for the states of pieces, as scratch() plans it for a few rows, changes no bit: tiles of a long span,
  * and spans, take turns. */
 static void check_little_memory(const struct pair *p)
