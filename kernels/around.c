@@ -116,7 +116,7 @@ static double attend_bytes(const struct backend *be, const struct attn_job *job)
     double rows = attn_tokens(job) * job->n_heads, K = job->head_dim;
 
     return own_bytes(be, K * (rows + 2 * attn_cost(job).keys)) + (job->out.at ? own_bytes(be, K * rows) : 0) +
-           (job->part ? 4 * K * rows : 0) + (job->lse ? 4 * rows : 0);
+           (job->part ? 4 * K * rows : 0) + (job->lse ? 4 * rows : 0) + (job->other_part ? 4 * (K + 1) * rows : 0);
 }
 
 static double column_bytes(const struct backend *be, const struct column_job *job)
@@ -131,13 +131,6 @@ static double embed_bytes(struct mat out, struct mat table)
     struct mat found = { .rows = out.rows, .cols = out.cols, .type = table.type };
 
     return mat_bytes(found) + mat_bytes(out);
-}
-
-static double merge_bytes(const struct merge_job *job)
-{
-    double numbers = (double)job->out.rows * job->out.cols;
-
-    return 2 * 4 * (numbers + numbers / job->head_dim) + mat_bytes(job->out);
 }
 
 static double moe_flop(int rows, const struct experts *e)
@@ -226,7 +219,6 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
        (in, out, x, w, eps), 0, mat_bytes(x) + mat_bytes(out))                                                        \
     OP(rope, (struct backend *be, const struct rope_job *job), (in, job), 0,                                          \
        2 * mat_bytes(job->qkv) + (job->cos ? 4.0 * job->qkv.rows * job->rotary : 0))                                  \
-    OP(merge, (struct backend *be, const struct merge_job *job), (in, job), 0, merge_bytes(job))                      \
     OP(silu_mul, (struct backend *be, struct mat out, struct mat gate_up), (in, out, gate_up), 0,                     \
        mat_bytes(gate_up) + mat_bytes(out))                                                                           \
     OP(moe, (struct backend *be, struct mat x, struct mat normed, const struct experts *experts),                     \

@@ -116,19 +116,14 @@ struct attn_job {
     struct kv_table table; // for ATTN_SHARED only
     int n_tokens, n_heads, n_kv_heads, head_dim, layer;
     float scale;
-    /* Results, each may be NULL: out (T, H * K) of the backend's dtype; part: the same in f32, in the order of q, for
-     * merge; lse (G, T, H/G): the log of each row's sum of exponentials. A row without keys gives 0 and -INFINITY.
-     * Results of tokens outside all spans stay unchanged. */
+    /* Results, each may be NULL: out (T, H * K) of the backend's dtype; part: the same in f32, in the order of q; lse
+     * (G, T, H/G): the log of each row's sum of exponentials. A row without keys gives 0 and -INFINITY. Results of
+     * tokens outside all spans stay unchanged. */
     struct mat out;
     float *part, *lse;
-};
-
-/* Merges two attention results of the same tokens, over two disjoint sets of keys. part and lse: as attn_job writes
- * them. Where both lse are -INFINITY, out is 0. */
-struct merge_job {
-    struct mat out; // (T, H * K), of the backend's dtype
-    const float *part[2], *lse[2];
-    int n_kv_heads, head_dim;
+    /* NULL, or part and lse that an earlier job wrote for the same tokens over other keys: then out, and it alone, is
+     * the attention over both sets of keys. A row without keys in either gives 0. */
+    const float *other_part, *other_lse;
 };
 
 /* Copies slots from .. from + n - 1 to to[i] .. to[i] + n - 1 in every layer and head. The ranges do not overlap. */
@@ -251,7 +246,6 @@ struct backend {
     /* out (of the backend's dtype) = x / sqrt(mean(x^2) + eps) * w, per row of x (f32) */
     void (*rmsnorm)(struct backend *, struct mat out, struct mat x, const float *w, float eps);
     void (*rope)(struct backend *, const struct rope_job *);
-    void (*merge)(struct backend *, const struct merge_job *);
     /* out (T, F) = silu(left half) * right half of gate_up (T, 2F), both of the backend's dtype */
     void (*silu_mul)(struct backend *, struct mat out, struct mat gate_up);
     /* x (T, D) f32 += experts of normed (T, D), of the backend's dtype */

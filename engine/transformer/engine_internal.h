@@ -103,7 +103,7 @@ struct forward {
     struct pass pass;
     float *x, *picked;                                 // (rows, D)
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
-    float *part[2], *lse[2];                           // as in merge_job
+    float *part, *lse;                                 // of attention to shared rows, as in attn_job
     struct best *best;                                 // (rows)
     float *logits;                                     // (SAMPLE_ROWS, V): for sampling
     double column_s;                                   // seconds spent on column sums; not part of the prefill's time

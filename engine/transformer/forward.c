@@ -5,7 +5,7 @@
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
- * own sequence, new ones included. Two results are merged by log-sum-exp. Only forward_best() waits for the device.
+ * own sequence, new ones included. The second one merges both results by log-sum-exp. Only forward_best() waits for the device.
  */
 #include "engine/transformer/engine_internal.h"
 
@@ -57,10 +57,8 @@ static void lay_out(struct forward *f, struct divider *d, const struct engine *e
     f->qkv = divide(d, R * (H + 2 * G) * K, number);
     f->q = divide(d, R * H * K, number);
     f->attended = divide(d, R * H * K, number);
-    for (int i = 0; i < 2; i++) {
-        f->part[i] = divide(d, R * H * K, sizeof(float));
-        f->lse[i] = divide(d, R * H, sizeof(float));
-    }
+    f->part = divide(d, R * H * K, sizeof(float));
+    f->lse = divide(d, R * H, sizeof(float));
     f->gate_up = divide(d, R * 2 * F, number);
     f->mlp = divide(d, R * F, number);
     f->best = divide(d, R, sizeof(*f->best));
@@ -168,32 +166,26 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     struct backend *be = f->engine->backend;
     const struct model_config *c = &f->engine->config;
     struct mat attended = mat_of(f->attended, be->dtype, f->pass.n, c->n_heads * c->head_dim);
-    struct attn_job own = job_of(f, job, layer);
+    struct attn_job own = job_of(f, job, layer), shared = own;
 
+    own.out = attended;
     if (f->pass.n_shared == 0) {
-        own.out = attended;
-        own.lse = job->column_sums ? f->lse[0] : NULL;
+        own.lse = job->column_sums ? f->lse : NULL;
         be->attend(be, &own);
         if (job->column_sums)
             add_columns(f, job, &own);
         return;
     }
-    struct attn_job shared = own;
     shared.kind = ATTN_SHARED;
     shared.spans =
         (struct attn_spans){ f->pass.host.shared, f->pass.device.shared, f->pass.n_shared, NULL, f->pass.number };
     shared.table = job->table;
-    shared.part = f->part[0];
-    shared.lse = f->lse[0];
-    own.part = f->part[1];
-    own.lse = f->lse[1];
+    shared.part = f->part;
+    shared.lse = f->lse;
+    own.other_part = f->part;
+    own.other_lse = f->lse;
     be->attend(be, &shared);
     be->attend(be, &own);
-    be->merge(be, &(struct merge_job){ .out = attended,
-                                       .part = { f->part[0], f->part[1] },
-                                       .lse = { f->lse[0], f->lse[1] },
-                                       .n_kv_heads = c->n_kv_heads,
-                                       .head_dim = c->head_dim });
 }
 
 /* The column sums of the last layer; its attention has no other use in prefill. */
@@ -203,7 +195,7 @@ static void attend_for_columns(struct forward *f, const struct forward_job *job,
     struct attn_job own = job_of(f, job, layer);
     double start = be->clock(be);
 
-    own.lse = f->lse[0];
+    own.lse = f->lse;
     be->attend(be, &own);
     f->column_s += be->clock(be) - start;
     add_columns(f, job, &own);

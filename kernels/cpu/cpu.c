@@ -148,7 +148,6 @@ static void fill_ops(struct backend *be)
     be->embed = cpu_embed;
     be->rmsnorm = cpu_rmsnorm;
     be->rope = cpu_rope;
-    be->merge = cpu_merge;
     be->silu_mul = cpu_silu_mul;
     be->moe = cpu_moe;
     be->best = cpu_best;

@@ -75,7 +75,6 @@ void cpu_moe(struct backend *be, struct mat x, struct mat normed, const struct e
 
 /* cpu_attend.c, cpu_columns.c */
 void cpu_attend(struct backend *be, const struct attn_job *job);
-void cpu_merge(struct backend *be, const struct merge_job *job);
 void cpu_column_stats(struct backend *be, const struct column_job *job);
 
 /* cpu_bert.c */

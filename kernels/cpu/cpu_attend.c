@@ -55,6 +55,7 @@ static void fold(const struct attend *at, struct state a, struct state b, int n_
     }
 }
 
+/* out = sum / weight; out may be sum. */
 static void write_row(const struct attend *a, void *out, enum dtype type, const float *sum, float weight)
 {
     int K = a->job->head_dim;
@@ -65,6 +66,22 @@ static void write_row(const struct attend *a, void *out, enum dtype type, const 
         a->cpu->rows->scale_to(out, type, sum, 1 / weight, K);
 }
 
+/* Writes a row of the job's out, merged with the result over other keys where there is one; sum is used up. */
+static void write_out(const struct attend *a, void *out, size_t row, float *sum, float weight, float lse)
+{
+    const struct attn_job *job = a->job;
+    int K = job->head_dim;
+
+    if (!job->other_part) {
+        write_row(a, out, job->out.type, sum, weight);
+        return;
+    }
+    float other = job->other_lse[row],
+          share = other == lse ? 0.5f : 1 / (1 + expf(lse - other)); // both may be -INFINITY
+    write_row(a, sum, DTYPE_F32, sum, weight);
+    a->cpu->rows->blend_to(out, job->out.type, job->other_part + row * (size_t)K, share, sum, 1 - share, K);
+}
+
 static void finish(const struct attend *a, const struct tile *t, struct state s)
 {
     const struct attn_job *job = a->job;
@@ -73,15 +90,16 @@ static void finish(const struct attend *a, const struct tile *t, struct state s)
     for (int r = 0; r < tile_n_rows(a, t); r++) {
         int token = t->token + r / a->group, head = r % a->group;
         size_t row = tile_row(a, t) + (size_t)r; // the heads of a token are neighbours
-        const float *sum = s.sum + (size_t)r * (size_t)K;
-        if (job->out.at) {
-            size_t column = (size_t)(t->head * a->group + head) * (size_t)K * dtype_size(job->out.type);
-            write_row(a, (char *)cpu_row(job->out, token) + column, job->out.type, sum, s.weight[r]);
-        }
+        float *sum = s.sum + (size_t)r * (size_t)K;
+        float lse = s.weight[r] == 0 ? -INFINITY : s.max[r] * job->scale + LN_2 * log2f(s.weight[r]);
+        if (job->lse)
+            job->lse[row] = lse;
         if (job->part)
             write_row(a, job->part + row * (size_t)K, DTYPE_F32, sum, s.weight[r]);
-        if (job->lse)
-            job->lse[row] = s.weight[r] == 0 ? -INFINITY : s.max[r] * job->scale + LN_2 * log2f(s.weight[r]);
+        if (job->out.at) {
+            size_t column = (size_t)(t->head * a->group + head) * (size_t)K * dtype_size(job->out.type);
+            write_out(a, (char *)cpu_row(job->out, token) + column, row, sum, s.weight[r], lse);
+        }
     }
 }
 
@@ -376,28 +394,4 @@ struct cpu_needs cpu_attend_needs(const struct cpu *c, const struct work_shape *
                                .list = 2 * (size_t)shape->rows * (size_t)shape->n_kv_heads * sizeof(struct tile),
                                .tasks = tasks * sizeof(struct task),
                                .work = tasks * state > begin ? tasks * state : begin };
-}
-
-/* ---- merging two sets of keys -------------------------------------------- */
-
-static void merge_token(const struct merge_job *job, const struct row_ops *rows, int t)
-{
-    int K = job->head_dim, H = job->out.cols / K, group = H / job->n_kv_heads;
-
-    for (int h = 0; h < H; h++) {
-        size_t from = ((size_t)(h / group) * (size_t)job->out.rows + (size_t)t) * (size_t)group + (size_t)(h % group);
-        char *out = (char *)cpu_row(job->out, t) + (size_t)(h * K) * dtype_size(job->out.type);
-        float first = job->lse[0][from], second = job->lse[1][from];
-        float wa = first == second ? 0.5f : 1 / (1 + expf(second - first)); // both may be -inf
-        rows->blend_to(out, job->out.type, job->part[0] + from * (size_t)K, wa, job->part[1] + from * (size_t)K, 1 - wa,
-                       K);
-    }
-}
-
-void cpu_merge(struct backend *be, const struct merge_job *job)
-{
-    const struct cpu *c = cpu_of(be);
-#pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, job->out.rows))
-    for (int t = 0; t < job->out.rows; t++)
-        merge_token(job, c->rows, t);
 }

@@ -232,7 +232,6 @@ static void fill_ops(struct backend *be)
     be->embed = cuda_embed;
     be->rmsnorm = cuda_rmsnorm;
     be->rope = cuda_rope;
-    be->merge = cuda_merge;
     be->silu_mul = cuda_silu_mul;
     be->moe = cuda_moe;
     be->best = cuda_best;

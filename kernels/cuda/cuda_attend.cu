@@ -1,4 +1,4 @@
-/* cuda_attend.cu - attention on the device: turns a job into launches, merges a row's pieces; and the op merge.
+/* cuda_attend.cu - attention on the device: turns a job into launches, and merges a row's pieces.
  *
  * A list (cuda_attend_list.cu) says what the blocks do. If every row has one piece, the job is one launch; otherwise a
  * second one merges the pieces, and if their states exceed the memory for them, both are repeated, turn by turn.
@@ -36,7 +36,7 @@ __device__ __forceinline__ void merge_row(const struct attend_args &a, const str
         if (row.part)
             row.part[column] = x;
         if (row.out)
-            put(row.out + column, x);
+            put(row.out + column, attend_merged(row, column, x));
     }
 }
 
@@ -154,63 +154,4 @@ size_t cuda_attend_bytes(const struct cuda *c, const struct work_shape *shape)
     if (shape->n_keys <= ATTN_SPLIT)
         return 0;
     return tile > c->state_bytes || all < tile ? tile : all < c->state_bytes ? all : c->state_bytes;
-}
-
-/* ---- merging two sets of keys ---------------------------------------------- */
-
-/* Four columns, aligned. */
-__device__ __forceinline__ void put_four(float *at, const float (&x)[4])
-{
-    *(float4 *)at = make_float4(x[0], x[1], x[2], x[3]);
-}
-
-__device__ __forceinline__ void put_four(uint16_t *at, const float (&x)[4])
-{
-    *(uint2 *)at = make_uint2(pack_bf16(x[0], x[1]), pack_bf16(x[2], x[3]));
-}
-
-/* A thread takes N columns, 1 or 4, of a row of job.part; the first n threads have work. */
-/* registers <= 40 */
-template <class T, int N>
-__global__ void __launch_bounds__(256) merge_parts(const struct merge_job job, unsigned group, unsigned n)
-{
-    unsigned at = blockIdx.x * 256 + threadIdx.x, K = (unsigned)job.head_dim, row = at / (K / N),
-             column = at % (K / N) * N;
-    unsigned token = row / group % (unsigned)job.out.rows,
-             head = row / group / (unsigned)job.out.rows * group + row % group;
-
-    if (at >= n)
-        return;
-    float first = job.lse[0][row], second = job.lse[1][row];
-    float share = first == second ? 0.5f : 1 / (1 + exp2_fast((second - first) * LOG2_E)); // both may be -INFINITY
-    T *out = (T *)job.out.at + (size_t)token * (size_t)job.out.pitch + head * K + column;
-    if (N == 4) {
-        float4 a = ((const float4 *)job.part[0])[at], b = ((const float4 *)job.part[1])[at];
-        const float x[4] = { share * a.x + (1 - share) * b.x, share * a.y + (1 - share) * b.y,
-                             share * a.z + (1 - share) * b.z, share * a.w + (1 - share) * b.w };
-        put_four(out, x);
-    } else {
-        put(out, share * job.part[0][at] + (1 - share) * job.part[1][at]);
-    }
-}
-
-template <class T> static void launch_parts(struct cuda *c, const struct merge_job *job)
-{
-    unsigned group = (unsigned)(job->out.cols / job->head_dim / job->n_kv_heads);
-    unsigned n = (unsigned)job->out.rows * (unsigned)job->out.cols;
-
-    if (job->head_dim % 4 == 0 && job->out.pitch % 4 == 0 && (uintptr_t)job->out.at % (4 * sizeof(T)) == 0)
-        LAUNCH(c, (merge_parts<T, 4>), cuda_pieces(n / 4, 256), 256, 0, *job, group, n / 4);
-    else
-        LAUNCH(c, (merge_parts<T, 1>), cuda_pieces(n, 256), 256, 0, *job, group, n);
-}
-
-void cuda_merge(struct backend *be, const struct merge_job *job)
-{
-    struct cuda *c = cuda_of(be);
-
-    if (be->dtype == DTYPE_BF16)
-        launch_parts<uint16_t>(c, job);
-    else
-        launch_parts<float>(c, job);
 }

@@ -137,7 +137,15 @@ template <class T> struct attend_row {
     float *part; // times factor, like out
     T *out;
     float factor;
+    const float *other; // of the result over other keys, merged into out; NULL: none
+    float share;        // of it
 };
+
+/* Column `column` of out, of the row's own result x. */
+template <class T> __device__ __forceinline__ float attend_merged(const struct attend_row<T> &row, int column, float x)
+{
+    return row.other ? row.share * row.other[column] + (1 - row.share) * x : x;
+}
 
 /* The destinations of row r of the pair. The lane with `leader` also writes the rest of the row's state, or its lse. */
 template <class T>
@@ -150,13 +158,22 @@ __device__ __forceinline__ struct attend_row<T> attend_finish(const struct atten
         size_t state = (size_t)(t.state + (r - t.first) * t.n_pieces);
         if (leader)
             a.max[state] = max, a.weight[state] = weight;
-        return { a.sum + state * K, NULL, NULL, 1 };
+        return { a.sum + state * K, NULL, NULL, 1, NULL, 0 };
     }
+    float lse = weight > 0 ? (max + log2f(weight)) * LN_2 : -INFINITY, share = 0;
     if (leader && job.lse)
-        job.lse[row] = weight > 0 ? (max + log2f(weight)) * LN_2 : -INFINITY;
+        job.lse[row] = lse;
+    if (job.other_part) {
+        float other = job.other_lse[row];
+        share = other == lse ? 0.5f : 1 / (1 + exp2_fast((lse - other) * LOG2_E)); // both may be -INFINITY
+    }
     size_t token = (size_t)(t.span.row + r / a.group), column = (size_t)(t.head * a.group + r % a.group) * K;
-    return { NULL, job.part ? job.part + row *K : NULL,
-             job.out.at ? (T *)job.out.at + token *(size_t)job.out.pitch + column : NULL, weight > 0 ? 1 / weight : 0 };
+    return { NULL,
+             job.part ? job.part + row *K : NULL,
+             job.out.at ? (T *)job.out.at + token *(size_t)job.out.pitch + column : NULL,
+             weight > 0 ? 1 / weight : 0,
+             job.other_part ? job.other_part + row *K : NULL,
+             share };
 }
 
 /* ---- the tensor cores' tiles ---------------------------------------------------- */

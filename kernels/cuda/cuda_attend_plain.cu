@@ -71,7 +71,7 @@ __device__ __forceinline__ void put_one(const struct attend_row<float> &row, int
     if (row.part)
         row.part[column] = x * row.factor;
     if (row.out)
-        row.out[column] = x * row.factor;
+        row.out[column] = attend_merged(row, column, x * row.factor);
 }
 
 /* registers <= 255 */

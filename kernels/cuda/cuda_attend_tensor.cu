@@ -184,7 +184,8 @@ __device__ __forceinline__ void put_row(const struct attend_row<uint16_t> &row, 
         if (row.part)
             *(float2 *)(row.part + j * 8 + column) = make_float2(x * row.factor, y * row.factor);
         if (row.out)
-            put_pair(row.out, j * 8 + column, x * row.factor, y * row.factor);
+            put_pair(row.out, j * 8 + column, attend_merged(row, j * 8 + column, x * row.factor),
+                     attend_merged(row, j * 8 + column + 1, y * row.factor));
     }
 }
 

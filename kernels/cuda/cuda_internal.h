@@ -207,7 +207,6 @@ bool cuda_attend_fits(struct cuda *c, int head_dim);           // false: no kern
 size_t cuda_attend_list_bytes(const struct work_shape *shape); // of the list of one kind of job
 void cuda_attend_lists_close(struct cuda *c);
 void cuda_attend(struct backend *be, const struct attn_job *job);
-void cuda_merge(struct backend *be, const struct merge_job *job);
 void cuda_column_stats(struct backend *be, const struct column_job *job);
 cuda_bytes_fn cuda_attend_bytes;
 

@@ -65,7 +65,6 @@ struct backend *reference_open(enum dtype dtype, struct err *err)
         .embed = reference_embed,
         .rmsnorm = reference_rmsnorm,
         .rope = reference_rope,
-        .merge = reference_merge,
         .silu_mul = reference_silu_mul,
         .moe = reference_moe,
         .best = reference_best,

@@ -89,7 +89,6 @@ void reference_best(struct backend *be, struct best *best, struct mat x, const s
 
 /* reference_attend.c */
 void reference_attend(struct backend *be, const struct attn_job *job);
-void reference_merge(struct backend *be, const struct merge_job *job);
 void reference_column_stats(struct backend *be, const struct column_job *job);
 void reference_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
                           const struct slot_copy *copy);

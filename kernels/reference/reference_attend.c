@@ -78,6 +78,17 @@ static double score(enum dtype type, const struct attn_job *job, const struct at
                                         row_of(type, row->keys.k, (size_t)j, job->head_dim), job->head_dim);
 }
 
+/* Column c of a row's result x, merged with that over other keys where there is one. */
+static double merged(const struct attn_job *job, const struct attn_row *row, int c, double x, float lse)
+{
+    if (!job->other_part)
+        return x;
+    double other = (double)job->other_lse[row->at], own = (double)lse;
+    double share = other == own ? 0.5 : 1 / (1 + exp(own - other)); // both may be -INFINITY
+    return share * (double)job->other_part[row->at * (size_t)job->head_dim + (size_t)c] +
+           (1 - share) * (double)(float)x;
+}
+
 static void attend_row(struct backend *be, const struct attn_job *job, const struct attn_row *row)
 {
     int K = job->head_dim, n = row->keys.n;
@@ -93,38 +104,22 @@ static void attend_row(struct backend *be, const struct attn_job *job, const str
         for (int c = 0; c < K; c++)
             weighted[c] += w * number_get(be->dtype, v, (size_t)c);
     }
+    float lse = n > 0 ? (float)(max + log(total)) : -INFINITY;
     for (int c = 0; c < K; c++) {
         double x = n > 0 ? weighted[c] / total : 0;
         if (job->out.at)
-            mat_put(job->out, row->token, row->head * K + c, x);
+            mat_put(job->out, row->token, row->head * K + c, merged(job, row, c, x, lse));
         if (job->part)
             job->part[row->at * (size_t)K + (size_t)c] = (float)x;
     }
     if (job->lse)
-        job->lse[row->at] = n > 0 ? (float)(max + log(total)) : -INFINITY;
+        job->lse[row->at] = lse;
 }
 
 void reference_attend(struct backend *be, const struct attn_job *job)
 {
     assert(!job->out.at || (job->out.type == be->dtype && job->out.cols == job->n_heads * job->head_dim));
     each_row(be, job, attend_row);
-}
-
-void reference_merge(struct backend *be, const struct merge_job *job)
-{
-    int K = job->head_dim, G = job->n_kv_heads, T = job->out.rows, H = job->out.cols / K, group = H / G;
-
-    assert(job->out.type == be->dtype);
-    for (int t = 0; t < T; t++) {
-        for (int h = 0; h < H; h++) {
-            size_t from = ((size_t)(h / group) * (size_t)T + (size_t)t) * (size_t)group + (size_t)(h % group);
-            const float *a = job->part[0] + from * (size_t)K, *b = job->part[1] + from * (size_t)K;
-            double first = (double)job->lse[0][from], second = (double)job->lse[1][from];
-            double share = first == second ? 0.5 : 1 / (1 + exp(second - first)); // both may be -inf
-            for (int c = 0; c < K; c++)
-                mat_put(job->out, t, h * K + c, share * (double)a[c] + (1 - share) * (double)b[c]);
-        }
-    }
 }
 
 /* ---- attention as scores ----------------------------------------------- */

@@ -66,12 +66,13 @@ class Job:
     def rmsnorm(self, n):
         self.op("rmsnorm", 0, n * self.m["D"] * (4 + self.e))
 
-    def attend(self, name, n, pairs, keys, results):
-        """results: bytes per row and column written, and lse."""
+    def attend(self, name, n, pairs, keys, results, merged=False):
+        """results: bytes per row and column written, and lse. merged: with another result, which is read."""
         m, rows = self.m, n * self.m["H"]
         out, part, lse = results
         self.op(name, 4 * m["K"] * pairs, self.e * m["K"] * (rows + 2 * keys) + rows * (
-            (self.e * m["K"] if out else 0) + (4 * m["K"] if part else 0) + (4 if lse else 0)))
+            (self.e * m["K"] if out else 0) + (4 * m["K"] if part else 0) + (4 if lse else 0) +
+            (4 * (m["K"] + 1) if merged else 0)))
 
     def own(self, spans):
         """Pairs and keys of spans (rows, keys) whose last keys are their own."""
@@ -113,8 +114,7 @@ class Job:
                     s_pairs += rows * group * kept
                     s_keys += kept
                 self.attend("attend shared", n, s_pairs, s_keys, (0, 1, 1))
-                self.attend(kind, n, pairs, keys, (0, 1, 1))
-                self.op("merge", 0, 8 * (n * HK + n * m["H"]) + n * HK * e)
+                self.attend(kind, n, pairs, keys, (1, 0, 0), merged=True)
             else:
                 self.attend(kind, n, pairs, keys, (1, 0, columns))
                 if columns:
