@@ -225,6 +225,10 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
        (in, x, normed, experts), moe_flop(x.rows, experts), moe_bytes(be, x, normed, experts))                        \
     OP(best, (struct backend *be, struct best *best, struct mat x, const struct weight *head), (in, best, x, head),   \
        product_flop(x.rows, head), mat_bytes(x) + weight_size(be, head) + (double)sizeof(*best) * x.rows)             \
+    OP(draw,                                                                                                          \
+       (struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head, const struct draw_job *job), \
+       (in, drawn, x, head, job), product_flop(x.rows, head),                                                         \
+       mat_bytes(x) + weight_size(be, head) + (double)sizeof(*drawn) * x.rows)                                        \
     OP(copy_slots,                                                                                                    \
        (struct backend *be, const struct kv_store *store, const struct kv_shape *shape, const struct slot_copy *copy),\
        (in, store, shape, copy), 0, slots_bytes(be, shape, copy))                                                     \

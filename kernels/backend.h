@@ -151,6 +151,23 @@ struct best {
     float value, second;
 };
 
+/* Which token draw takes of each row: one that a random number selects, or a given one. Lists of the host. */
+struct draw_job {
+    const double *unit;   // (T), in [0, 1); NULL: tokens are given
+    const int32_t *given; // (T), below the vocabulary's size; NULL: tokens are drawn
+    double temperature;   // above 0
+};
+
+/* A token of a row of logits. A token's weight is e^((its logit - largest logit) / temperature), and weight / sum its
+ * probability: with temperature 1 its log is -below - log(sum). A token is drawn by the inverse of the distribution
+ * function over the ids in ascending order: the first one up to which the sum of weights exceeds unit * sum. Weights
+ * are f32 (kernels/softmax.h), sums double: of each SOFTMAX_BLOCK tokens in order, then of these sums in order. */
+struct drawn_token {
+    int32_t id;  // -1: a logit of the row is not finite; then sum is nan
+    float below; // how far its logit is below the largest
+    double sum;
+};
+
 /* The attention that each key gets from the rows of an ATTN_TEXT job with one span. The job's lse (G, T, H/G) is an
  * input here: from attention over all keys. column[t] = sum, mean or maximum of exp(scale * q . k_t - lse) over the
  * span's rows and their H/G heads; a key that a row does not see counts as 0. */
@@ -252,6 +269,9 @@ struct backend {
     void (*moe)(struct backend *, struct mat x, struct mat normed, const struct experts *);
     /* best[t] of the logits of row t: x (T, D) of the backend's dtype times the output matrix */
     void (*best)(struct backend *, struct best *best, struct mat x, const struct weight *head);
+    /* drawn[t]: a token of the logits of row t, as for best */
+    void (*draw)(struct backend *, struct drawn_token *drawn, struct mat x, const struct weight *head,
+                 const struct draw_job *);
     void (*copy_slots)(struct backend *, const struct kv_store *, const struct kv_shape *, const struct slot_copy *);
 
     /* compression: scores are f32 (n_heads, T); the highest are kept */

@@ -147,7 +147,7 @@ struct decode {
     int n_shared; // leading ids that all questions have in common, less than any question's: run once per variant
     int max_new_tokens;
     int batch;            // sequences at once; 0: the most that fit in a pass and in memory
-    int n_sampled;        // the last n_sampled variants get sampled answers (engine/transformer/sample.h)
+    int n_sampled;        // the last n_sampled variants get sampled answers (op draw, kernels/backend.h)
     double temperature;   // of sampling, above 0
     const uint64_t *seed; // (n_questions): of the draws for each question; NULL if n_sampled is 0
     /* (n_questions) answers of at most max_new_tokens: not to be found, but to be judged; NULL: none, and nothing is

@@ -105,16 +105,13 @@ struct forward {
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
     float *part, *lse;                                 // of attention to shared rows, as in attn_job
     struct best *best;                                 // (rows)
-    float *logits;                                     // (SAMPLE_ROWS, V): for sampling
+    struct drawn_token *drawn;                         // (rows)
     double column_s;                                   // seconds spent on column sums; not part of the prefill's time
     struct best *best_host;                            // (rows)
-    float *logits_host;                                // (SAMPLE_ROWS, V)
+    struct drawn_token *drawn_host;                    // (rows)
 };
 
-/* Rows of logits on the host at once: the usual number of questions about a context. */
-enum { SAMPLE_ROWS = 8 };
-
-/* The last n picks of a pass are sampled, the i-th of them by unit[i] in [0, 1). */
+/* The last n picks of a pass are sampled (op draw), the i-th of them by unit[i] in [0, 1). */
 struct draws {
     int n;
     double *unit; // (n)
@@ -139,6 +136,9 @@ int forward_best(struct forward *f, const struct draws *draws, struct err *err) 
 /* Queues the output of the picked tokens and waits: value[i] is the log probability (natural) of target[i] after pick i.
  * ERR_FORMAT when the output is not finite. */
 int forward_likelihood(struct forward *f, const int32_t *target, double *value, struct err *err) MUST_CHECK;
+
+/* Queues the output of the first token of the last pass, for the time it takes. */
+void forward_warm(struct forward *f);
 
 /* Logits of tokens first .. first + n - 1 of the last pass, to device memory (n, V). */
 void forward_logits(struct forward *f, int first, int n, float *logits);

@@ -5,11 +5,10 @@
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
- * own sequence, new ones included. The second one merges both results by log-sum-exp. Only forward_best() waits for the device.
+ * own sequence, new ones included. The second one merges both results by log-sum-exp. Only forward_best() and
+ * forward_likelihood() wait for the device.
  */
 #include "engine/transformer/engine_internal.h"
-
-#include "engine/transformer/sample.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -62,7 +61,7 @@ static void lay_out(struct forward *f, struct divider *d, const struct engine *e
     f->gate_up = divide(d, R * 2 * F, number);
     f->mlp = divide(d, R * F, number);
     f->best = divide(d, R, sizeof(*f->best));
-    f->logits = divide(d, SAMPLE_ROWS, (size_t)c->n_vocab * sizeof(float));
+    f->drawn = divide(d, R, sizeof(*f->drawn));
     f->pass.device_at = divide(d, lay_out_lists(&lists, NULL, R), 1);
 }
 
@@ -87,8 +86,8 @@ int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct 
     f->pass.host_at = calloc(bytes, 1);
     f->pass.n_same = calloc(rows, sizeof(*f->pass.n_same));
     f->best_host = calloc(rows, sizeof(*f->best_host));
-    f->logits_host = calloc(SAMPLE_ROWS, (size_t)e->config.n_vocab * sizeof(float));
-    if (!f->pass.host_at || !f->pass.n_same || !f->best_host || !f->logits_host) {
+    f->drawn_host = calloc(rows, sizeof(*f->drawn_host));
+    if (!f->pass.host_at || !f->pass.n_same || !f->best_host || !f->drawn_host) {
         forward_close(f);
         return err_nomem(err);
     }
@@ -101,7 +100,7 @@ void forward_close(struct forward *f)
     free(f->pass.host_at);
     free(f->pass.n_same);
     free(f->best_host);
-    free(f->logits_host);
+    free(f->drawn_host);
     *f = (struct forward){ 0 };
 }
 
@@ -333,43 +332,6 @@ static struct mat rows_of(struct mat m, int first, int n)
     return m;
 }
 
-/* The most likely tokens of the first n picks. */
-static int take_best(struct forward *f, struct mat normed, int n, struct err *err)
-{
-    struct backend *be = f->engine->backend;
-
-    be->best(be, f->best, rows_of(normed, 0, n), f->engine->head);
-    return be->read(be, f->best_host, f->best, (size_t)n * sizeof(*f->best), err);
-}
-
-/* The logits of rows `first` to before first + n, at most SAMPLE_ROWS, to f->logits_host. */
-static int read_logits(struct forward *f, struct mat normed, int first, int n, struct err *err)
-{
-    struct backend *be = f->engine->backend;
-    int V = f->engine->config.n_vocab;
-
-    be->gemm(be, mat_of(f->logits, DTYPE_F32, n, V), rows_of(normed, first, n), f->engine->head, NULL, GEMM_SET);
-    return be->read(be, f->logits_host, f->logits, (size_t)n * (size_t)V * sizeof(float), err);
-}
-
-/* The tokens of the picks from `first` on. */
-static int draw_rest(struct forward *f, struct mat normed, int first, const struct draws *draws, struct err *err)
-{
-    int V = f->engine->config.n_vocab;
-
-    for (int at = 0, n; at < draws->n; at += n) {
-        n = draws->n - at < SAMPLE_ROWS ? draws->n - at : SAMPLE_ROWS;
-        if (read_logits(f, normed, first + at, n, err))
-            return err->code;
-        for (int i = 0; i < n; i++) {
-            float *logit = f->logits_host + (size_t)i * (size_t)V;
-            int32_t id = sample_token(logit, V, draws->temperature, draws->unit[at + i]);
-            f->best_host[first + at + i] = (struct best){ .id = id };
-        }
-    }
-    return 0;
-}
-
 /* The normed rows of the picks. */
 static struct mat norm_picks(struct forward *f)
 {
@@ -386,48 +348,63 @@ static int refuse_output(const struct forward *f, int pick, struct err *err)
                    f->pass.host.position[f->pass.host.pick[pick]] + 1);
 }
 
+/* Queues a token of each row. */
+static void queue_draw(struct forward *f, struct mat rows, const struct draw_job *job)
+{
+    struct backend *be = f->engine->backend;
+
+    if (rows.rows > 0)
+        be->draw(be, f->drawn, rows, f->engine->head, job);
+}
+
+/* Reads n of these tokens to f->drawn_host. */
+static int read_drawn(struct forward *f, int n, struct err *err)
+{
+    struct backend *be = f->engine->backend;
+
+    return n > 0 ? be->read(be, f->drawn_host, f->drawn, (size_t)n * sizeof(*f->drawn), err) : 0;
+}
+
 int forward_best(struct forward *f, const struct draws *draws, struct err *err)
 {
+    struct backend *be = f->engine->backend;
     int n = f->pass.n_picks, chosen = n - draws->n;
     struct mat normed = norm_picks(f);
 
-    if (take_best(f, normed, chosen, err) || draw_rest(f, normed, chosen, draws, err))
+    queue_draw(f, rows_of(normed, chosen, draws->n),
+               &(struct draw_job){ .unit = draws->unit, .temperature = draws->temperature });
+    be->best(be, f->best, rows_of(normed, 0, chosen), f->engine->head);
+    if (be->read(be, f->best_host, f->best, (size_t)chosen * sizeof(*f->best), err) || read_drawn(f, draws->n, err))
         return err->code;
+    for (int i = 0; i < draws->n; i++)
+        f->best_host[chosen + i] = (struct best){ .id = f->drawn_host[i].id };
     for (int i = 0; i < n; i++)
         if (f->best_host[i].id < 0)
             return refuse_output(f, i, err);
     return 0;
 }
 
-/* Log of the softmax at `id`. */
-static double log_probability(const float *logit, int n, int32_t id)
-{
-    float top = logit[0];
-    double sum = 0;
-
-    for (int i = 1; i < n; i++)
-        top = logit[i] > top ? logit[i] : top;
-    for (int i = 0; i < n; i++)
-        sum += (double)expf(logit[i] - top);
-    return (double)(logit[id] - top) - log(sum);
-}
-
 int forward_likelihood(struct forward *f, const int32_t *target, double *value, struct err *err)
 {
-    int V = f->engine->config.n_vocab, all = f->pass.n_picks;
-    struct mat normed = norm_picks(f);
+    int n = f->pass.n_picks;
 
-    for (int at = 0, n; at < all; at += n) {
-        n = all - at < SAMPLE_ROWS ? all - at : SAMPLE_ROWS;
-        if (read_logits(f, normed, at, n, err))
-            return err->code;
-        for (int i = 0; i < n; i++) {
-            value[at + i] = log_probability(f->logits_host + (size_t)i * (size_t)V, V, target[at + i]);
-            if (!isfinite(value[at + i]))
-                return refuse_output(f, at + i, err);
-        }
+    queue_draw(f, norm_picks(f), &(struct draw_job){ .given = target, .temperature = 1 });
+    if (read_drawn(f, n, err))
+        return err->code;
+    for (int i = 0; i < n; i++) {
+        const struct drawn_token *d = &f->drawn_host[i];
+        if (d->id < 0)
+            return refuse_output(f, i, err);
+        value[i] = -(double)d->below - log(d->sum);
     }
     return 0;
+}
+
+void forward_warm(struct forward *f)
+{
+    struct backend *be = f->engine->backend;
+
+    be->best(be, f->best, norm_output(f, f->x, 1), f->engine->head);
 }
 
 void forward_logits(struct forward *f, int first, int n, float *logits)

@@ -150,7 +150,7 @@ static int warm_up(struct session *s, struct err *err)
         return err->code;
     const struct forward_job job = { .store = s->cache, .kind = ATTN_TEXT, .end = FORWARD_OUTPUT };
     run_range(s, &id, 0, 1, &job);
-    forward_logits(&s->forward, 0, 1, s->forward.logits);
+    forward_warm(&s->forward);
     forget(s);
     return s->engine->backend->sync(s->engine->backend, err);
 }

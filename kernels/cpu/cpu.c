@@ -151,6 +151,7 @@ static void fill_ops(struct backend *be)
     be->silu_mul = cpu_silu_mul;
     be->moe = cpu_moe;
     be->best = cpu_best;
+    be->draw = cpu_draw;
     be->copy_slots = cpu_copy_slots;
     be->key_norms = cpu_key_norms;
     be->key_cosines = cpu_key_cosines;

@@ -67,6 +67,8 @@ void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *
 void cpu_rope(struct backend *be, const struct rope_job *job);
 void cpu_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
 void cpu_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
+void cpu_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,
+              const struct draw_job *job);
 void cpu_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
                     const struct slot_copy *copy);
 

@@ -1,7 +1,10 @@
 /* cpu_dense.c - products by packed weights, and ops that go row by row. */
 #include "kernels/cpu/cpu.h"
 
+#include "kernels/softmax.h"
+
 #include <assert.h>
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
@@ -112,19 +115,79 @@ void cpu_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
     }
 }
 
-void cpu_best(struct backend *be, struct best *best, struct mat x, const struct weight *head)
+/* The logits of rows from `row` on, LOGIT_ROWS at most, in memory of the op; no rows when there is none. */
+static struct mat some_logits(struct backend *be, struct mat x, int row, const struct weight *head)
 {
     struct cpu *c = cpu_of(be);
-    int tile = x.rows < LOGIT_ROWS ? x.rows : LOGIT_ROWS;
-    float *logit = cpu_scratch(c, &c->work, (size_t)tile * (size_t)head->out * sizeof(*logit)); // (tile, V)
+    const int n = x.rows - row < LOGIT_ROWS ? x.rows - row : LOGIT_ROWS;
+    const struct mat some = { cpu_row(x, row), x.type, n, x.cols, x.pitch };
+    void *logit = cpu_scratch(c, &c->work, (size_t)n * (size_t)head->out * sizeof(float));
+    const struct mat out = { logit, DTYPE_F32, logit ? n : 0, head->out, head->out };
 
-    for (int row = 0; row < x.rows && logit; row += tile) {
-        int n = x.rows - row < tile ? x.rows - row : tile;
-        const struct mat some = { cpu_row(x, row), x.type, n, x.cols, x.pitch };
-        cpu_gemm(be, (struct mat){ logit, DTYPE_F32, n, head->out, head->out }, some, head, NULL, GEMM_SET);
+    if (logit)
+        cpu_gemm(be, out, some, head, NULL, GEMM_SET);
+    return out;
+}
+
+void cpu_best(struct backend *be, struct best *best, struct mat x, const struct weight *head)
+{
+    const struct cpu *c = cpu_of(be);
+
+    for (int row = 0; row < x.rows; row += LOGIT_ROWS) {
+        const struct mat logits = some_logits(be, x, row, head);
 #pragma omp parallel for schedule(static) num_threads(c->n_threads)
-        for (int i = 0; i < n; i++)
-            best[row + i] = c->rows->best(logit + (size_t)i * (size_t)head->out, head->out);
+        for (int i = 0; i < logits.rows; i++)
+            best[row + i] = c->rows->best(cpu_row(logits, i), logits.cols);
+    }
+}
+
+/* The first token up to which the sum of weights exceeds `point`, which is below the sum of all n. */
+static int32_t find_token(const struct row_ops *rows, const float *logit, int n, float largest, float inverse,
+                          double point)
+{
+    float weight[SOFTMAX_BLOCK];
+    double before = 0, sum = 0;
+    int first = 0, i = 0;
+
+    for (;; before += sum, first += SOFTMAX_BLOCK) {
+        const int some = n - first < SOFTMAX_BLOCK ? n - first : SOFTMAX_BLOCK;
+        assert(some > 0);
+        sum = rows->weights(weight, logit + first, some, largest, inverse);
+        if (before + sum > point)
+            break;
+    }
+    for (sum = (double)weight[0]; before + sum <= point; sum += (double)weight[i])
+        i++;
+    return first + i;
+}
+
+static struct drawn_token draw_row(const struct row_ops *rows, const float *logit, int n, const struct draw_job *job,
+                                   int t)
+{
+    const float inverse = softmax_inverse(job->temperature);
+    const struct best best = rows->best(logit, n);
+    float weight[SOFTMAX_BLOCK];
+    double sum = 0;
+
+    if (best.id < 0)
+        return (struct drawn_token){ -1, 0, (double)NAN };
+    for (int first = 0; first < n; first += SOFTMAX_BLOCK)
+        sum += rows->weights(weight, logit + first, n - first < SOFTMAX_BLOCK ? n - first : SOFTMAX_BLOCK, best.value,
+                             inverse);
+    const int32_t id = job->given ? job->given[t] : find_token(rows, logit, n, best.value, inverse, job->unit[t] * sum);
+    return (struct drawn_token){ id, best.value - logit[id], sum };
+}
+
+void cpu_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,
+              const struct draw_job *job)
+{
+    const struct cpu *c = cpu_of(be);
+
+    for (int row = 0; row < x.rows; row += LOGIT_ROWS) {
+        const struct mat logits = some_logits(be, x, row, head);
+#pragma omp parallel for schedule(static) num_threads(c->n_threads)
+        for (int i = 0; i < logits.rows; i++)
+            drawn[row + i] = draw_row(c->rows, cpu_row(logits, i), logits.cols, job, row + i);
     }
 }
 

@@ -61,6 +61,8 @@ struct row_ops {
     void (*rotate)(void *out, enum dtype to, const void *x, enum dtype from, const float *cos, const float *sin, int K);
     void (*silu_mul)(void *out, const void *gate, const void *up, enum dtype type, int n);
     struct best (*best)(const float *x, int n);
+    /* weight = softmax_weight() of each logit; returns their sum, added in order */
+    double (*weights)(float *weight, const float *logit, int n, float largest, float inverse);
     /* out = (x - mean) / sqrt(variance + eps) * w + b; out may be x */
     void (*layernorm)(float *out, const float *x, const float *w, const float *b, float eps, int n);
     void (*gelu)(float *x, int n); // x = x * (1 + erf(x / sqrt(2))) / 2

@@ -7,6 +7,7 @@
  */
 #include "kernels/cpu/cpu_exp2.h"
 #include "kernels/cpu/cpu_rows.h"
+#include "kernels/softmax.h"
 
 #include <math.h>
 #include <string.h>
@@ -278,6 +279,18 @@ static struct best best(const float *x, int n)
     return b;
 }
 
+static double weights(float *weight, const float *logit, int n, float largest, float inverse)
+{
+    double sum = 0;
+
+#pragma omp simd
+    for (int i = 0; i < n; i++)
+        weight[i] = softmax_weight(logit[i], largest, inverse);
+    for (int i = 0; i < n; i++)
+        sum += (double)weight[i];
+    return sum;
+}
+
 /* ---- BERT ---------------------------------------------------------------- */
 
 static void layernorm(float *out, const float *x, const float *w, const float *b, float eps, int n)
@@ -525,6 +538,7 @@ const struct row_ops ROWS = {
     .rotate = rotate,
     .silu_mul = silu_mul,
     .best = best,
+    .weights = weights,
     .layernorm = layernorm,
     .gelu = gelu,
 };

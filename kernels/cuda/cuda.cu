@@ -235,6 +235,7 @@ static void fill_ops(struct backend *be)
     be->silu_mul = cuda_silu_mul;
     be->moe = cuda_moe;
     be->best = cuda_best;
+    be->draw = cuda_draw;
     be->copy_slots = cuda_copy_slots;
     be->key_norms = cuda_key_norms;
     be->key_cosines = cuda_key_cosines;

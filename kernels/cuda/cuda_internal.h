@@ -221,7 +221,9 @@ void cuda_copy_slots(struct backend *be, const struct kv_store *store, const str
 
 /* cuda_best.cu: logits by cuda_gemm() in blocks of rows; the rows of a block depend only on the vocabulary size. */
 void cuda_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
-cuda_bytes_fn cuda_best_bytes;
+void cuda_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,
+               const struct draw_job *job);
+cuda_bytes_fn cuda_best_bytes; // of either
 
 /* cuda_moe.cu */
 void cuda_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts);

@@ -26,15 +26,17 @@ static int sync_failure(struct backend *be, struct err *err)
     return code;
 }
 
-/* The larger of two needs: the numbers of one row in moe, all scores of one layer in joint_counts. */
+/* The largest of three needs: the numbers of one row in moe, all scores of one layer in joint_counts, a row of logits in
+ * draw. */
 static size_t scratch(struct backend *be, const struct work_shape *work)
 {
     enum { SCORE_BYTES = 16 };
     size_t expert = sizeof(double) * (size_t)work->n_experts + 3 * sizeof(float) * (size_t)work->expert_width,
-           scores = SCORE_BYTES * (size_t)work->n_kv_heads * (size_t)work->n_keys;
+           scores = SCORE_BYTES * (size_t)work->n_kv_heads * (size_t)work->n_keys,
+           logits = sizeof(float) * (size_t)work->n_vocab, most = expert > scores ? expert : scores;
 
     (void)be;
-    return expert > scores ? expert : scores;
+    return most > logits ? most : logits;
 }
 
 static void close_reference(struct backend *be)
@@ -68,6 +70,7 @@ struct backend *reference_open(enum dtype dtype, struct err *err)
         .silu_mul = reference_silu_mul,
         .moe = reference_moe,
         .best = reference_best,
+        .draw = reference_draw,
         .copy_slots = reference_copy_slots,
         .key_norms = reference_key_norms,
         .key_cosines = reference_key_cosines,

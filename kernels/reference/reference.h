@@ -86,6 +86,8 @@ void reference_rope(struct backend *be, const struct rope_job *job);
 void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
 void reference_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts);
 void reference_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
+void reference_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,
+                    const struct draw_job *job);
 
 /* reference_attend.c */
 void reference_attend(struct backend *be, const struct attn_job *job);

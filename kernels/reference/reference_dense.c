@@ -1,6 +1,8 @@
 /* reference_dense.c - matrix ops, one element at a time, as backend.h defines them; every sum in double. */
 #include "kernels/reference/reference.h"
 
+#include "kernels/softmax.h"
+
 #include <math.h>
 #include <stdlib.h>
 
@@ -224,4 +226,51 @@ void reference_best(struct backend *be, struct best *best, struct mat x, const s
             b.id = -1;
         best[t] = b;
     }
+}
+
+/* The first token up to which the sum of weights exceeds `point`; n: none. *sum: the sum then. */
+static int32_t add_weights(const float *logit, int n, const float of[2], double point, double *sum)
+{
+    double before = 0;
+
+    for (int first = 0; first < n; first += SOFTMAX_BLOCK, before = *sum) {
+        double block = 0;
+        for (int i = first; i < n && i < first + SOFTMAX_BLOCK; i++) {
+            block += (double)softmax_weight(logit[i], of[0], of[1]);
+            *sum = before + block;
+            if (*sum > point)
+                return i;
+        }
+    }
+    return n;
+}
+
+static struct drawn_token draw_row(const float *logit, int n, const struct draw_job *job, int t)
+{
+    float of[] = { logit[0], softmax_inverse(job->temperature) }; // the largest, 1 / temperature
+    double sum = 0, below;
+
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(logit[i]))
+            return (struct drawn_token){ -1, 0, (double)NAN };
+        of[0] = logit[i] > of[0] ? logit[i] : of[0];
+    }
+    add_weights(logit, n, of, (double)INFINITY, &sum);
+    int32_t id = job->given ? job->given[t] : add_weights(logit, n, of, job->unit[t] * sum, &below);
+    assert(id < n);
+    return (struct drawn_token){ id, of[0] - logit[id], sum };
+}
+
+void reference_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,
+                    const struct draw_job *job)
+{
+    float *logit = reference_scratch(be, (size_t)head->out * sizeof(*logit));
+
+    assert(x.type == be->dtype && x.cols == head->in && !job->unit != !job->given && job->temperature > 0);
+    for (int t = 0; t < x.rows && logit; t++) {
+        for (int o = 0; o < head->out; o++)
+            logit[o] = (float)product(be, x, t, head, o);
+        drawn[t] = draw_row(logit, head->out, job, t);
+    }
+    free(logit);
 }

@@ -64,10 +64,14 @@ Test(timed, counts_products)
     struct best *best = be->alloc(be, 3 * sizeof(*best), &err);
     be->best(be, best, stored_mat(be, x, 3, 8), w);
     expect(be, "best", 1, 2 * 3 * 7 * 8, 2 * (3 * 8 + 7 * 8) + 3 * 12);
+    struct drawn_token *drawn = be->alloc(be, 3 * sizeof(*drawn), &err);
+    const double unit[3] = { 0 };
+    be->draw(be, drawn, stored_mat(be, x, 3, 8), w, &(struct draw_job){ .unit = unit, .temperature = 1 });
+    expect(be, "draw", 1, 2 * 3 * 7 * 8, 2 * (3 * 8 + 7 * 8) + 3 * 16);
     be->weight_free(be, w);
     free(host);
-    void *all[] = { x, out, sum, best };
-    for (int i = 0; i < 4; i++)
+    void *all[] = { x, out, sum, best, drawn };
+    for (int i = 0; i < 5; i++)
         be->free(be, all[i]);
     be->close(be);
 }
