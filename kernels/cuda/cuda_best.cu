@@ -13,12 +13,13 @@
 
 enum {
     BEST_THREADS = 512,
-    MAX_ROWS = 512, // of a block
+    MAX_ROWS = 512,   // of a block
+    WHOLE_ROWS = 256, // a product computes tiles of up to so many rows in full
 };
 
-/* Logits at a time. With 128,256 tokens that is 261 rows: enough for a product to be bound by arithmetic, not by
- * reading its weights. */
-constexpr size_t LOGIT_BYTES = (size_t)128 << 20;
+/* Logits at a time. With 128,256 tokens that is 512 rows, and 256 with up to 262,144: enough for a product to be bound
+ * by arithmetic, not by reading its weights. */
+constexpr size_t LOGIT_BYTES = (size_t)256 << 20;
 
 /* The best of some logits; id INT_MAX: of none. `top`: their largest bit pattern without sign; from 0x7f800000 on a
  * logit is not finite. */
@@ -171,12 +172,12 @@ __global__ void __launch_bounds__(SOFTMAX_BLOCK)
 
 /* ---- blocks of rows ------------------------------------------------------ */
 
-/* Rows of a block, at least one. */
+/* Rows of a block: a multiple of WHOLE_ROWS, or what fits when that is less, at least one. */
 static int block_rows(int n_vocab)
 {
-    const size_t rows = LOGIT_BYTES / ((size_t)n_vocab * sizeof(float));
+    const size_t fit = LOGIT_BYTES / ((size_t)n_vocab * sizeof(float)), rows = min(fit, (size_t)MAX_ROWS);
 
-    return (int)max(min(rows, (size_t)MAX_ROWS), (size_t)1);
+    return (int)max(rows < WHOLE_ROWS ? rows : rows / WHOLE_ROWS * WHOLE_ROWS, (size_t)1);
 }
 
 /* The scratch memory of an op. */
