@@ -246,8 +246,9 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
     OP(mean_heads, (struct backend *be, float *score, int n_heads, int n, int group),                                 \
        (in, score, n_heads, n, group), 0, 2 * 4.0 * n_heads * n)                                                      \
     OP(joint_counts,                                                                                                  \
-       (struct backend *be, int32_t *count, const float *score, int n_heads, int n, const struct joint_keep *keep),   \
-       (in, count, score, n_heads, n, keep), 0, 4.0 * n_heads * n + 4.0 * n_heads)                                    \
+       (struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,                        \
+        const struct joint_keep *keep),                                                                               \
+       (in, count, score, n_heads, n, group, keep), 0, 4.0 * n_heads * n + 4.0 * n_heads)                                    \
     OP(top_k, (struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k),              \
        (in, kept, score, n_heads, n, k), 0, top_bytes(n_heads, n, k))                                                 \
     OP(gather,                                                                                                        \

@@ -195,9 +195,9 @@ struct quant_item {
     uint16_t *scales, *zeros; // (lines, N / group) f16
 };
 
-/* Parameters of joint_counts. */
+/* What joint_counts keeps of a group of rows. */
 struct joint_keep {
-    int group, n_keep, floor;
+    int n_keep, floor; // floor times the group's rows is at most n_keep
 };
 
 struct weight_bytes {
@@ -286,11 +286,11 @@ struct backend {
     void (*scale_columns)(struct backend *, float *score, int n_heads, int n, const float *factor);
     /* every row becomes the mean of its group: `group` consecutive rows of n numbers (the heads of a layer) */
     void (*mean_heads)(struct backend *, float *score, int n_heads, int n, int group);
-    /* keeps n_keep numbers per group of `group` consecutive rows: first the `floor` largest of each row, then the
-     * largest of the rest; count[h]: how many are in row h. Ties go to the lower row, then the lower position.
-     * floor¬*¬group¬<=¬n_keep */
+    /* keeps numbers of each group of `group` consecutive rows: first the `floor` largest of each row, then the largest
+     * of the rest, keep[i].n_keep in all of group i; count[h]: how many are in row h. Ties go to the lower row, then the
+     * lower position. */
     void (*joint_counts)(struct backend *, int32_t *count /* (n_heads) */, const float *score, int n_heads, int n,
-                         const struct joint_keep *);
+                         int group, const struct joint_keep * /* (n_heads / group), host */);
     /* kept: ascending positions of the k[h] largest of row h's n numbers, row after row; ties go to the lower position
      * (0 and -0 are a tie; nan is above all numbers, or below them with its sign bit set) */
     void (*top_k)(struct backend *, int32_t *kept, const float *score, int n_heads, int n, const int *k /* host */);

@@ -18,14 +18,11 @@
 
 enum { SAFEGUARD };
 
-static void share(const struct kv_full *full, const double *value, int n_keep, const float *score, int32_t *count)
+static int floor_of(const double *value, int n_keep)
 {
-    int G = full->shape.n_kv_heads, floor = (int)(n_keep * value[SAFEGUARD]);
+    int floor = (int)(n_keep * value[SAFEGUARD]);
 
-    if (value[SAFEGUARD] > 0 && floor < 1)
-        floor = 1;
-    full->backend->joint_counts(full->backend, count, score, G, full->n_tokens,
-                                &(struct joint_keep){ .group = G, .n_keep = G * n_keep, .floor = floor });
+    return value[SAFEGUARD] > 0 && floor < 1 ? 1 : floor;
 }
 
 const struct method method_adakv = {
@@ -39,5 +36,5 @@ const struct method method_adakv = {
                  .otherwise = 0.2,
                  .budget = true,
                  .help = "share of its own budget that each head keeps" } },
-    .share = share,
+    .floor = floor_of,
 };

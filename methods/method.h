@@ -116,9 +116,9 @@ struct method {
     /* Checks that bounds cannot express, or NULL. head_dim 0: the model is not known yet. */
     int (*check)(const double *value, int head_dim, struct err *err);
 
-    /* METHOD_BUDGET: computes from the layer's scores (G, T) how many pairs each head keeps: count (G), on the device,
-     * sums to G * n_keep. */
-    void (*share)(const struct kv_full *full, const double *value, int n_keep, const float *score, int32_t *count);
+    /* METHOD_BUDGET: a layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others are
+     * the best of the layer's other pairs. */
+    int (*floor)(const double *value, int n_keep);
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
      * `budget`. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`

@@ -159,14 +159,20 @@ static size_t n_heads(const struct variant *v)
 static int share_lengths(struct making *m, const struct config_stage *budget, struct err *err)
 {
     const struct kv_full *full = m->full;
-    size_t G = (size_t)full->shape.n_kv_heads;
+    int L = full->shape.n_layers, G = full->shape.n_kv_heads;
     int32_t *count = pool_take(full->pool, m->sizes.counts, err); // (L * G)
 
     if (!count)
         return err->code;
-    for (size_t l = 0; l < (size_t)full->shape.n_layers; l++)
-        budget->method->share(full, budget->value, config_n_keep(m->v->config, &full->shape, full->n_tokens, (int)l),
-                              m->scores->at + l * G * (size_t)full->n_tokens, count + l * G);
+    struct joint_keep *keep = calloc((size_t)L, sizeof(*keep));
+    if (!keep)
+        return err_nomem(err);
+    for (int l = 0; l < L; l++) {
+        int n_keep = config_n_keep(m->v->config, &full->shape, full->n_tokens, l);
+        keep[l] = (struct joint_keep){ G * n_keep, budget->method->floor(budget->value, n_keep) };
+    }
+    full->backend->joint_counts(full->backend, count, m->scores->at, L * G, full->n_tokens, G, keep);
+    free(keep);
     return full->backend->read(full->backend, m->lengths, count, m->sizes.counts, err);
 }
 

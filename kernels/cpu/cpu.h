@@ -91,7 +91,7 @@ void cpu_scale_columns(struct backend *be, float *score, int n_heads, int n, con
 void cpu_mean_heads(struct backend *be, float *score, int n_heads, int n, int group);
 
 /* cpu_select.c */
-void cpu_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+void cpu_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                       const struct joint_keep *keep);
 void cpu_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k);
 void cpu_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,

@@ -127,15 +127,16 @@ static struct rest rest_of(const float *score, int n, int floor)
 }
 
 /* The counts of one group of rows; n_keep > floor * group. rest: scratch (group). */
-static void count_group(int32_t *count, const float *score, int n, const struct joint_keep *keep, struct rest *rest)
+static void count_group(int32_t *count, const float *score, int n, int group, const struct joint_keep *keep,
+                        struct rest *rest)
 {
-    struct search s = search_of(keep->n_keep - keep->floor * keep->group);
+    struct search s = search_of(keep->n_keep - keep->floor * group);
 
-    for (int h = 0; h < keep->group; h++)
+    for (int h = 0; h < group; h++)
         rest[h] = rest_of(score + (size_t)h * (size_t)n, n, keep->floor);
     while (s.shift >= 0) {
         uint32_t known = known_bits(&s);
-        for (int h = 0; h < keep->group; h++) {
+        for (int h = 0; h < group; h++) {
             struct rest left = rest[h];
             for (int i = 0; i < n; i++) {
                 uint32_t order = score_order(score[(size_t)h * (size_t)n + (size_t)i]);
@@ -145,7 +146,7 @@ static void count_group(int32_t *count, const float *score, int n, const struct 
         }
         settle(&s);
     }
-    for (int h = 0; h < keep->group; h++) {
+    for (int h = 0; h < group; h++) {
         count[h] = keep->floor;
         for (int i = 0; i < n; i++) {
             uint32_t order = score_order(score[(size_t)h * (size_t)n + (size_t)i]);
@@ -155,19 +156,20 @@ static void count_group(int32_t *count, const float *score, int n, const struct 
     }
 }
 
-void cpu_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+void cpu_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                       const struct joint_keep *keep)
 {
     struct cpu *c = cpu_of(be);
 
 #pragma omp parallel for schedule(static) num_threads(c->n_threads)
-    for (int first = 0; first < n_heads; first += keep->group) {
-        struct rest *rest = cpu_scratch(c, &c->tile[cpu_thread()], (size_t)keep->group * sizeof(*rest)); // (group)
-        if (rest && keep->n_keep > keep->floor * keep->group)
-            count_group(count + first, score + (size_t)first * (size_t)n, n, keep, rest);
+    for (int i = 0; i < n_heads / group; i++) {
+        struct rest *rest = cpu_scratch(c, &c->tile[cpu_thread()], (size_t)group * sizeof(*rest)); // (group)
+        const int first = i * group;
+        if (rest && keep[i].n_keep > keep[i].floor * group)
+            count_group(count + first, score + (size_t)first * (size_t)n, n, group, &keep[i], rest);
         else
-            for (int h = 0; h < keep->group; h++)
-                count[first + h] = keep->floor;
+            for (int h = 0; h < group; h++)
+                count[first + h] = keep[i].floor;
     }
 }
 

@@ -238,7 +238,7 @@ void cuda_mean_heads(struct backend *be, float *score, int n_heads, int n, int g
 cuda_bytes_fn cuda_scores_bytes; // of any op of the file
 
 /* cuda_select.cu */
-void cuda_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+void cuda_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                        const struct joint_keep *keep);
 void cuda_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k);
 void cuda_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,

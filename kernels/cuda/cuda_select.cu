@@ -237,14 +237,15 @@ static __device__ __forceinline__ void count_kept(struct rest &rest, const struc
     atomicAdd(&rest.equal, equal);
 }
 
-/* One block for keep.group rows of n. */
+/* One block for each `group` rows of n; keeps: of every block. */
 /* registers <= 40 */
-__global__ void __launch_bounds__(SELECT_THREADS)
-    count_jointly(int32_t *n_kept, const float *score, int n, const struct joint_keep keep, bool aligned)
+__global__ void __launch_bounds__(SELECT_THREADS) count_jointly(int32_t *n_kept, const float *score, int n, int group,
+                                                                const struct joint_keep *keeps, bool aligned)
 {
     SHARED_ARRAY(struct bins, b, 1);
     SHARED_DYNAMIC(struct rest, rest); // (group)
-    const int tid = (int)threadIdx.x, group = keep.group;
+    const struct joint_keep keep = keeps[blockIdx.x];
+    const int tid = (int)threadIdx.x;
     struct search s = search_of((uint32_t)(keep.n_keep - keep.floor * group));
 
     n_kept += blockIdx.x * (unsigned)group;
@@ -275,14 +276,16 @@ __global__ void __launch_bounds__(SELECT_THREADS)
     }
 }
 
-void cuda_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+void cuda_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                        const struct joint_keep *keep)
 {
     struct cuda *c = cuda_of(be);
+    const struct joint_keep *on_device = cuda_upload_list(c, keep, n_heads / group);
 
-    LAUNCH(c, count_jointly, dim3((unsigned)(n_heads / keep->group)), SELECT_THREADS,
-           (size_t)keep->group * sizeof(struct rest), count, score, n, *keep,
-           is_aligned(score, (size_t)n * sizeof(float)));
+    if (on_device)
+        LAUNCH(c, count_jointly, dim3((unsigned)(n_heads / group)), SELECT_THREADS,
+               (size_t)group * sizeof(struct rest), count, score, n, group, on_device,
+               is_aligned(score, (size_t)n * sizeof(float)));
 }
 
 /* ---- keeping ------------------------------------------------------------- */

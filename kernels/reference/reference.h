@@ -105,7 +105,7 @@ void reference_key_cosines(struct backend *be, float *score, const struct kv_row
 void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
 void reference_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor);
 void reference_mean_heads(struct backend *be, float *score, int n_heads, int n, int group);
-void reference_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+void reference_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                             const struct joint_keep *keep);
 void reference_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k);
 void reference_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,

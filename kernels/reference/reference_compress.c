@@ -148,30 +148,30 @@ static int compare_joint(const void *a, const void *b)
 }
 
 /* Sorts the scores of `group` heads; the floor largest of each head come first. */
-static void sort_joint(struct joint_score *s, const float *score, int n, const struct joint_keep *keep)
+static void sort_joint(struct joint_score *s, const float *score, int n, int group, int floor)
 {
-    for (int32_t h = 0; h < keep->group; h++) {
+    for (int32_t h = 0; h < group; h++) {
         struct joint_score *head = s + (size_t)h * (size_t)n;
         for (int32_t t = 0; t < n; t++)
             head[t] = (struct joint_score){ score_order(score[(size_t)h * (size_t)n + (size_t)t]), h, t };
         qsort(head, (size_t)n, sizeof(*head), compare_joint);
-        for (int t = 0; t < keep->floor; t++)
+        for (int t = 0; t < floor; t++)
             head[t].order = UINT64_MAX;
     }
-    qsort(s, (size_t)keep->group * (size_t)n, sizeof(*s), compare_joint);
+    qsort(s, (size_t)group * (size_t)n, sizeof(*s), compare_joint);
 }
 
-void reference_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n,
+void reference_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                             const struct joint_keep *keep)
 {
-    size_t n_scores = (size_t)keep->group * (size_t)n;
+    size_t n_scores = (size_t)group * (size_t)n;
     struct joint_score *s = reference_scratch(be, n_scores * sizeof(*s));
 
-    assert(n_heads % keep->group == 0 && keep->floor <= n && (size_t)keep->n_keep <= n_scores);
-    assert(keep->floor * keep->group <= keep->n_keep);
-    for (int first = 0; s && first < n_heads; first += keep->group) {
-        sort_joint(s, score + (size_t)first * (size_t)n, n, keep);
-        for (int h = 0; h < keep->group; h++)
+    assert(n_heads % group == 0);
+    for (int first = 0; s && first < n_heads; first += group, keep++) {
+        assert(keep->floor <= n && (size_t)keep->n_keep <= n_scores && keep->floor * group <= keep->n_keep);
+        sort_joint(s, score + (size_t)first * (size_t)n, n, group, keep->floor);
+        for (int h = 0; h < group; h++)
             count[first + h] = 0;
         for (int i = 0; i < keep->n_keep; i++)
             count[first + s[i].head]++;

@@ -187,7 +187,7 @@ class Job:
         heads, methods = m["L"] * m["G"], [stage[0] for stage in config]
         rows = sum(m["G"] * self.kept(config, layer) for layer in range(m["L"]))
         if "adakv" in methods:
-            self.op("joint_counts", 0, m["L"] * 4 * (m["G"] * S + m["G"]), m["L"])
+            self.op("joint_counts", 0, m["L"] * 4 * (m["G"] * S + m["G"]))
         if set(methods) - {"adakv", "kivi"}:
             self.op("top_k", 0, 4 * heads * S + 4 * rows)
             self.op("gather", 0, 4 * rows + 4 * e * rows * m["K"])

@@ -132,11 +132,11 @@ static void run_scores(struct bench *b)
 
 static void run_select(struct bench *b)
 {
-    const struct joint_keep keep = { ROWS, 2 * COLS, 3 };
+    const struct joint_keep keep = { 2 * COLS, 3 };
     float *score = f32(b, "score", ROWS * COLS);
 
     b->be->top_k(b->be, operand(b, INTEGERS, "kept", ROWS * COLS / 2), score, ROWS, COLS, (int[]){ 20, 33, 7 });
-    b->be->joint_counts(b->be, operand(b, INTEGERS, "counts", ROWS), score, ROWS, COLS, &keep);
+    b->be->joint_counts(b->be, operand(b, INTEGERS, "counts", ROWS), score, ROWS, COLS, ROWS, &keep);
 }
 
 static void run_gather(struct bench *b)

@@ -419,15 +419,15 @@ Test(kernels, gather_of_ragged_heads)
 
 /* As kvpress does it (AdaKVPress): the floor largest of each row become the largest of all; then the lowest of all
  * rows are dropped, one after another, the last of equals first. */
-static void count_naively(int32_t *count, const float *score, int n, const struct joint_keep *keep)
+static void count_naively(int32_t *count, const float *score, int n, int group, const struct joint_keep *keep)
 {
-    int total = keep->group * n;
+    int total = group * n;
     float *s = calloc((size_t)total + 1, sizeof(*s));
     bool *gone = calloc((size_t)total + 1, sizeof(*gone));
 
     for (int i = 0; i < total; i++)
         s[i] = isnan(score[i]) ? 1e30f : score[i];
-    for (int h = 0; h < keep->group; h++) {
+    for (int h = 0; h < group; h++) {
         count[h] = n;
         for (int f = 0; f < keep->floor; f++) {
             int top = -1;
@@ -449,16 +449,19 @@ static void count_naively(int32_t *count, const float *score, int n, const struc
     free(gone);
 }
 
-static void check_joint_case(const struct pair *p, const struct joint_keep *keep, int n_heads, int n, int values)
+/* Groups of `group` rows; the second and later ones keep about half of what the first keeps. */
+static void check_joint_case(const struct pair *p, int group, const struct joint_keep *first, int n, int values)
 {
     struct backend *be = p->got;
+    int n_heads = group == 8 ? 8 : 3 * group;
+    struct joint_keep less = { (first->n_keep + 1) / 2, first->floor / 2 }, keep[] = { *first, less, less };
     size_t n_scores = (size_t)(n_heads * n);
     float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
-    int32_t *count = integer_space(be, (size_t)n_heads), want[MAX_HEADS];
+    int32_t *count = integer_space(be, (size_t)n_heads), want[9];
 
-    be->joint_counts(be, count, score, n_heads, n, keep);
-    for (int h = 0; h < n_heads; h += keep->group)
-        count_naively(want + h, host + h * n, n, keep);
+    be->joint_counts(be, count, score, n_heads, n, group, keep);
+    for (int i = 0; i < n_heads / group; i++)
+        count_naively(want + i * group, host + i * group * n, n, group, &keep[i]);
     expect_integers(p, count, want, (size_t)n_heads, "joint_counts");
     be->free(be, count);
     be->free(be, score);
@@ -474,10 +477,10 @@ static void check_joint_counts(const struct pair *p)
             for (int g = 0; g < 4; g++)
                 for (int part = 0; part <= 4; part++) {
                     int n = lengths[i], group = groups[g], n_keep = group * n * part / 4;
-                    int n_heads = group == 8 ? 8 : 2 * group, floor = n_keep / group * (v + 1) / 5;
-                    check_joint_case(p, &(struct joint_keep){ group, n_keep, floor }, n_heads, n, values[v]);
-                    check_joint_case(p, &(struct joint_keep){ group, n_keep, 0 }, n_heads, n, values[v]);
-                    check_joint_case(p, &(struct joint_keep){ group, n_keep, n_keep / group }, n_heads, n, values[v]);
+                    int floor = n_keep / group * (v + 1) / 5;
+                    check_joint_case(p, group, &(struct joint_keep){ n_keep, floor }, n, values[v]);
+                    check_joint_case(p, group, &(struct joint_keep){ n_keep, 0 }, n, values[v]);
+                    check_joint_case(p, group, &(struct joint_keep){ n_keep, n_keep / group }, n, values[v]);
                 }
 }
 
@@ -489,11 +492,11 @@ Test(kernels, joint_counts)
 /* More scores than a tile of the work has, against the reference. */
 static int32_t *joint_counts_of(struct backend *be, int n, int values, const struct joint_keep *keep)
 {
-    size_t n_scores = (size_t)(2 * keep->group * n);
+    size_t n_scores = (size_t)(2 * 2 * n);
     float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
-    int32_t *count = integer_space(be, (size_t)(2 * keep->group));
+    int32_t *count = integer_space(be, 4);
 
-    be->joint_counts(be, count, score, 2 * keep->group, n, keep);
+    be->joint_counts(be, count, score, 4, n, 2, keep);
     must_sync(be);
     be->free(be, score);
     free(host);
@@ -507,10 +510,10 @@ static void check_long_joint_counts(const struct pair *p)
     for (int i = 0; i < 2; i++)
         for (int v = 0; v < 3; v++)
             for (int f = 0; f < 3; f++) {
-                const struct joint_keep keep = { 2, lengths[i], f * 700 };
+                const struct joint_keep keep[] = { { lengths[i], f * 700 }, { lengths[i] / 2, 0 } };
                 same_integers(p,
-                              (struct results){ joint_counts_of(p->want, lengths[i], values[v], &keep),
-                                                joint_counts_of(p->got, lengths[i], values[v], &keep), 4 },
+                              (struct results){ joint_counts_of(p->want, lengths[i], values[v], keep),
+                                                joint_counts_of(p->got, lengths[i], values[v], keep), 4 },
                               "joint_counts of long rows");
             }
 }
@@ -528,14 +531,14 @@ static void check_joint_by_hand(const struct pair *p)
     float *score = numbers_from(be, scores, 8);
     int32_t *count = integer_space(be, 2);
 
-    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 2, 6, 0 });
+    be->joint_counts(be, count, score, 2, 4, 2, &(struct joint_keep){ 6, 0 });
     expect_integers(p, count, (int32_t[]){ 4, 2 }, 2, "joint_counts");
-    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 2, 6, 3 });
+    be->joint_counts(be, count, score, 2, 4, 2, &(struct joint_keep){ 6, 3 });
     expect_integers(p, count, (int32_t[]){ 3, 3 }, 2, "joint_counts");
-    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 2, 3, 1 });
+    be->joint_counts(be, count, score, 2, 4, 2, &(struct joint_keep){ 3, 1 });
     expect_integers(p, count, (int32_t[]){ 2, 1 }, 2, "joint_counts");
-    be->joint_counts(be, count, score, 2, 4, &(struct joint_keep){ 1, 2, 1 });
-    expect_integers(p, count, (int32_t[]){ 2, 2 }, 2, "joint_counts");
+    be->joint_counts(be, count, score, 2, 4, 1, (struct joint_keep[]){ { 2, 1 }, { 3, 1 } });
+    expect_integers(p, count, (int32_t[]){ 2, 3 }, 2, "joint_counts");
     be->free(be, score);
     be->free(be, count);
 }
