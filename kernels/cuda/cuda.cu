@@ -108,6 +108,7 @@ bool cuda_begin(struct cuda *c, const char *name, const struct cuda_kernel *kern
         return false;
     c->running = name;
     c->n_launches++;
+    c->n_blocks += (uint64_t)grid.x * grid.y * grid.z;
     if (shared > c->shared_max) {
         cuda_fail(c, ERR_DEVICE, "%.*s takes %zu bytes of shared memory, and a block of this GPU has %zu", NAMES_WHILE,
                   name, shared, c->shared_max);
@@ -156,6 +157,7 @@ static size_t cuda_scratch_bytes(struct backend *be, const struct work_shape *sh
         bytes = mine > bytes ? mine : bytes;
     }
     c->scratch_planned = bytes;
+    c->state_planned = cuda_attend_bytes(c, shape);
     c->list_planned = cuda_attend_list_bytes(shape);
     return bytes + LIST_KINDS * c->list_planned;
 }

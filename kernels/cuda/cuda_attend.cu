@@ -133,7 +133,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
         rows = n > rows ? n : rows;
     }
     int tile_rows = attend_has_tensor(c) ? attend_tensor_rows(rows) : PLAIN_ROWS;
-    size_t bytes = c->scratch_planned > 0 && c->scratch_planned < c->state_bytes ? c->scratch_planned : c->state_bytes;
+    size_t bytes = c->state_planned > 0 ? c->state_planned : c->state_bytes;
     const struct attend_list *l = cuda_attend_list(c, job, tile_rows, states_in(K, bytes));
     char *states = l && l->n_states > 0 ? (char *)cuda_scratch(c, states_bytes(K, l->n_states)) : NULL;
     if (!l || (l->n_states > 0 && !states))

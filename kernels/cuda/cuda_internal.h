@@ -73,8 +73,8 @@ struct cuda {
 
     size_t shared_max; // bytes of shared memory that one block can have
 
-    uint64_t n_launches; // kernels queued so far; a test checks how many a pass takes
-    const char *running; // the kernel or copy queued last, named when a failure appears later
+    uint64_t n_launches, n_blocks; // kernels queued so far, and their blocks: for tests/cuda/lists
+    const char *running;           // the kernel or copy queued last, named when a failure appears later
 
     void *scratch; // of the op in progress
     size_t scratch_bytes, scratch_planned;
@@ -82,7 +82,7 @@ struct cuda {
 
     struct attend_list lists[ATTN_WHOLE + 1]; // the last of each enum attn_kind
     size_t list_planned;                      // bytes of one on the device
-    size_t state_bytes;                       // the most for the states of a turn of attention
+    size_t state_bytes, state_planned;        // the most for the states of a turn of attention; of the planned work
 
     cublasLtMatmulDesc_t product;  // common to all products
     struct cuda_product *products; // a list: common to all products of one shape

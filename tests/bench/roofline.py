@@ -11,7 +11,7 @@ It runs no op. It walks through the passes of the engine (engine/transformer/ses
 addition in a product; operands read and results written, each once. tests/golden/roofline compares the counts with those
 of a run. An op takes at least max(operations / peak rate, bytes / bandwidth).
 """
-import argparse, json, math, os, re, sys
+import argparse, collections, functools, json, math, os, re, sys
 
 # ---- devices and the design ---------------------------------------------------------
 
@@ -44,13 +44,15 @@ PHASES = ("prefill", "variants", "question", "answers")
 
 
 class Job:
-    """Counts ops of one context. cost[phase, op] = [calls, operations, bytes]."""
+    """Counts ops of one context. cost[phase, op] = [calls, operations, bytes]. lists[phase, op] = [launches, blocks,
+    turns and bytes of states of the largest job]. trace, if it is a list: of each pass its layers' jobs of attention,
+    (kind, spans, AttendList)."""
 
-    def __init__(self, a):
+    def __init__(self, a, trace=None):
         self.m, self.a = dict(E=0, F=0) | MODELS[a.model.removeprefix("synthetic:")], a
         self.e = {"bf16": 2, "f32": 4}[a.dtype]
         self.configs = parse_configs(a.configs)
-        self.cost, self.phase = {}, None
+        self.cost, self.lists, self.phase, self.trace = {}, {}, None, trace
 
     def op(self, name, flop, bytes_, calls=1):
         c = self.cost.setdefault((self.phase, name), [0, 0.0, 0.0])
@@ -65,6 +67,18 @@ class Job:
 
     def rmsnorm(self, n):
         self.op("rmsnorm", 0, n * self.m["D"] * (4 + self.e))
+
+    def blocks(self, kind, spans):
+        """Counts the launches of a job: spans (rows, keys of each head)."""
+        m = self.m
+        sizes = (m["H"], m["G"], m["K"], self.a.dtype, self.a.pass_rows, self.a.memory << 30)
+        work = attend_list(kind, tuple(spans), sizes)
+        c = self.lists.setdefault((self.phase, "attend " + kind), [0, 0, 0, 0])
+        c[0] += work.launches
+        c[1] += work.items + work.merges
+        c[2:] = [max(c[2], work.turns), max(c[3], work.states * 4 * (m["K"] + 2))]
+        if self.trace is not None:
+            self.trace[-1][-1].append((kind, tuple(spans), work))
 
     def attend(self, name, n, pairs, keys, results, merged=False):
         """results: bytes per row and column written, and lse. merged: with another result, which is read."""
@@ -95,7 +109,11 @@ class Job:
         width = (m["H"] + 2 * m["G"]) * m["K"]
         pairs, keys = self.own(spans)
         self.op("embed", 0, n * m["D"] * (2 + 4))
+        if self.trace is not None:
+            self.trace.append([])
         for layer in range(m["L"]):
+            if self.trace is not None:
+                self.trace[-1].append([])
             self.rmsnorm(n)
             self.gemm(n, width, m["D"])
             self.op("rope", 0, 2 * n * width * e + 4 * n * m["K"])
@@ -104,6 +122,7 @@ class Job:
             if cache and layer == m["L"] - 1:
                 if columns:
                     self.attend("attend text", n, pairs, keys, (0, 0, 1))
+                    self.blocks("text", spans)
                     self.column_stats(n, pairs, keys, True)
                 break
             kind = "attend text" if cache else "attend own"
@@ -114,11 +133,13 @@ class Job:
                     s_pairs += rows * group * kept
                     s_keys += kept
                 self.attend("attend shared", n, s_pairs, s_keys, (0, 1, 1))
+                self.blocks("shared", [(rows, self.kept(config, layer)) for rows, config in shared])
                 self.attend(kind, n, pairs, keys, (1, 0, 0), merged=True)
             else:
                 self.attend(kind, n, pairs, keys, (1, 0, columns))
                 if columns:
                     self.column_stats(n, pairs, keys, True)
+            self.blocks(kind.removeprefix("attend "), spans)
             self.gemm(n, m["D"], HK, add=True)
             self.rmsnorm(n)
             if m["E"]:
@@ -172,7 +193,10 @@ class Job:
             if method == "tova" or w < S:
                 pairs, keys = self.own([(w, S)])
                 for _ in range(m["L"]):
+                    if self.trace is not None:
+                        self.trace.append([[]])
                     self.attend("attend text", w, pairs, keys, (0, 0, 1))
+                    self.blocks("text", [(w, S)])
                     self.column_stats(w, pairs, keys, False)
                 if method == "tova":
                     self.op("mean_heads", 0, 8 * heads * S)
@@ -288,6 +312,68 @@ class Job:
         return self
 
 
+# ---- the lists of attention: kernels/cuda/cuda_attend_list.cu --------------------------------
+
+SPLIT, MAX_PIECES, FULL_ROWS, MERGE_ROWS = 1024, 8, 16384, 16  # of kernels/backend.h and cuda_attend_internal.h
+STATE_BYTES, ALIGN = 640 << 20, 256
+
+
+# Of a job: blocks that compute pieces, blocks that merge them, states of the largest turn, turns, launches.
+AttendList = collections.namedtuple("AttendList", "items merges states turns launches")
+
+
+def attend_pieces(kind, rows, keys, heads):
+    """(keys of a piece, pieces): attend_piece_keys()."""
+    if kind == "own" or keys <= SPLIT or (kind != "shared" and rows * heads >= FULL_ROWS):
+        return max(keys, 1), 1
+    size = SPLIT
+    while (keys - 1) // size >= MAX_PIECES:
+        size *= 2
+    return size, (keys - 1) // size + 1
+
+
+def tile_rows(rows, dtype):
+    """attend_tensor_rows(), PLAIN_ROWS"""
+    return 16 if dtype == "f32" or rows <= 16 else 64 if rows <= 64 else 128
+
+
+def most_states(H, K, pass_rows, memory):
+    """States of a turn: what cuda_attend_bytes() plans."""
+    return (min(pass_rows * H * MAX_PIECES * 4 * (K + 2) + 3 * ALIGN, STATE_BYTES, memory // 64) - 3 * ALIGN) // (4 * (K + 2))
+
+
+@functools.lru_cache(256)
+def attend_list(kind, spans, sizes):
+    """spans: (rows, keys of each kv head); the last keys of own and text are those of the rows."""
+    H, G, K, dtype, pass_rows, memory = sizes
+    group, most = H // G, most_states(H, K, pass_rows, memory)
+    tile = tile_rows(max(rows for rows, _ in spans) * group, dtype)
+    items = merges = largest = states = turns = 0
+    for tokens, keys in spans:
+        rows, (size, pieces) = tokens * group, attend_pieces(kind, tokens, keys, H)
+        tiles = -(-rows // tile)
+        if pieces == 1:
+            items += G * tiles
+            continue
+        for first in range(0, rows, tile):
+            last = min(first + tile, rows) - 1
+            seen = keys if kind == "shared" else keys - tokens + last // group + 1
+            items += G * max(1, -(-seen // size))
+        merges += G * -(-rows // MERGE_ROWS)
+        for _ in range(G):  # fitting()
+            first = 0
+            while first < rows:
+                some = (most - states) // pieces
+                end = rows if rows - first <= some else min(rows, first + max(some // tile, states == 0) * tile)
+                states += (end - first) * pieces
+                largest = max(largest, states)
+                if end < rows:
+                    turns, states = turns + 1, 0
+                first = end
+    turns += states > 0 or turns == 0
+    return AttendList(items, merges, largest, turns, turns + (turns if merges else 0))
+
+
 def pyramid(S, drop, L, layer, window=64, beta=20):
     budget = window + S * (1 - drop) - window
     low = budget / beta
@@ -373,6 +459,13 @@ def design_table(job, gpus):
     return table(head, rows)
 
 
+def list_table(job):
+    """The launches of attention; no block is without work."""
+    return table(["phase", "op", "launches", "blocks", "turns of a job", "states"],
+                 [[phase, op, *c[:3], quantity(c[3], "B")] for phase in PHASES
+                  for (p, op), c in sorted(job.lists.items()) if p == phase])
+
+
 def ceiling_table(gpus):
     return table(["GPU", "bf16, published", "memory, published", "product, assumed", "copy, assumed", "ridge"],
                  [[GPUS[g][0], quantity(GPUS[g][1], "FLOP/s"), quantity(GPUS[g][2], "B/s"),
@@ -439,6 +532,7 @@ def options(words):
     p.add_argument("--new-tokens", type=int, default=64, help="of an answer")
     p.add_argument("--variants-at-once", type=int, default=40)
     p.add_argument("--pass-rows", type=int, default=4096, help="tokens of a pass")  # PASS_ROWS of kernels/cuda/cuda.cu
+    p.add_argument("--memory", type=int, default=80, help="of the GPU, in GiB: a 64th of it may hold states of attention")
     p.add_argument("--gpu", action="append", choices=GPUS, help="default: all")
     p.add_argument("--ceilings", action="store_true", help="print the GPUs' ceilings alone")
     p.add_argument("--json", action="store_true", help="print the counts as JSON")
@@ -463,7 +557,7 @@ def show(a):
     if a.json:
         return json.dumps([dict(phase=phase, op=op, calls=c[0], flop=c[1], bytes=c[2])
                            for (phase, op), c in job.cost.items()])
-    return f"{job_text(a)}\n\n{design_table(job, a.gpu or list(GPUS))}"
+    return f"{job_text(a)}\n\n{design_table(job, a.gpu or list(GPUS))}\n\n{list_table(job)}"
 
 
 def main():

@@ -272,6 +272,7 @@ static void attend(struct bench *b, const struct attention *a, int from, int n, 
     job.spans.host += from;
     job.spans.device += from;
     job.spans.n = n;
+    job.spans.number = n == a->job.spans.n ? a->job.spans.number : 0;
     job.part = to.part;
     job.lse = to.lse;
     b->be->attend(b->be, &job);
@@ -326,6 +327,7 @@ static void run_attention(struct bench *b, struct attention *a)
     struct attended result[2];
 
     a->job.spans.host = a->span;
+    a->job.spans.number = ++b->be->n_numbered; // as in the layers of a pass
     a->job.spans.device = on_device(b, a->span, (size_t)a->job.spans.n * sizeof(*a->span));
     a->job.q = random_numbers(b, rows * K);
     for (int i = 0; i < 2; i++) {

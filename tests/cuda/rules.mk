@@ -49,6 +49,9 @@ $(if $(EMU_OBJECTS_$1),,$(call emu_objects,$1))
 $(EMU)/$1/selftest: $(EMU_SELFTEST:%=$(EMU)/$(or $(EMU_OBJECTS_$1),$1)/%.o) $(EMULATOR:%=$(EMU)/$1/emulated/%.o)
 	@echo "  LINK    $$@"
 	$(Q)$(EMU_CXX) $(EMU_LINK_$1) $$^ -ldl -o $$@
+$(EMU)/$1/lists: $(EMU)/$(or $(EMU_OBJECTS_$1),$1)/tests/cuda/lists/lists.o $(EMU_KERNELS:%=$(EMU)/$(or $(EMU_OBJECTS_$1),$1)/%.o) $(EMULATOR:%=$(EMU)/$1/emulated/%.o) $B/evicpress.a
+	@echo "  LINK    $$@"
+	$(Q)$(EMU_CXX) $(EMU_LINK_$1) $$^ -lm -ldl -o $$@
 $(EMU)/$1/tests/bench/ceilings: $(EMU)/$(or $(EMU_OBJECTS_$1),$1)/tests/bench/ceilings.o $(EMULATOR:%=$(EMU)/$1/emulated/%.o)
 	@echo "  LINK    $$@"
 	$(Q)$(EMU_CXX) $(EMU_LINK_$1) $$^ -ldl -o $$@
@@ -66,10 +69,11 @@ $(foreach build,$(EMU_BUILDS),$(eval $(call emu_build,$(build))))
 .PHONY: check-cuda check-smoke check-nvcc mutate-cuda
 EMU_ENVIRONMENT = EMU=$(EMU) BUILD=$B EMU_CXX="$(EMU_CXX)" EMU_FLAGS="$(EMU_FLAGS)" FAULTS="$(FAULTS)"
 check-cuda: $(EMU_BUILDS:%=$(EMU)/%/selftest) $(EMU_BUILDS:%=$(EMU)/%/driver) $(EMU_BUILDS:%=$(EMU)/%/evp-cuda.so) \
-            $B/evp-profile $B/tests/tools/answers check-nvcc
+            $B/evp-profile $B/tests/tools/answers $(EMU)/plain/lists check-nvcc
 	$(Q)$(EMU_ENVIRONMENT) tests/cuda/check $(KERNEL)
 ## check-smoke: the kernels once, the engine's shortest tests and a whole profile; about a minute
-check-smoke: $(EMU)/plain/selftest $(EMU)/plain/driver $(EMU)/plain/evp-cuda.so $B/evp-profile $B/tests/tools/answers
+check-smoke: $(EMU)/plain/selftest $(EMU)/plain/driver $(EMU)/plain/evp-cuda.so $B/evp-profile $B/tests/tools/answers \
+             $(EMU)/plain/lists
 	$(Q)$(EMU_ENVIRONMENT) tests/cuda/check --smoke
 ## mutate-cuda: runs every mutant of the .cu files KERNEL="cuda_select ...", lists those that no test detects
 mutate-cuda: $(foreach build,plain race,$(EMU)/$(build)/driver $(EMU)/$(build)/evp-cuda.so)

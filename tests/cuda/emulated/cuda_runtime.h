@@ -12,6 +12,7 @@
  *   EMU_MEMORY    bytes of device memory (1 GiB), all free at first
  *   EMU_SM        compute capability as 80 or 90 (90)
  *   EMU_SHARED    bytes of shared memory that a block can have (as EMU_SM has)
+ *   EMU_RUN       0: launches are counted, and no kernel runs
  *   EMU_FAIL      WHAT:N:CODE[,...]: the N-th alloc, copy, launch or wait (from 1) gives that cudaError_t. A launch and
  *                 a copy fail when they run; the errors that break a context stay for all later calls
  */

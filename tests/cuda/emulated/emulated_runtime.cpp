@@ -39,6 +39,7 @@ static struct {
     bool known;
     int n_devices, sm;
     size_t memory;
+    bool runs;
     const char *fail;
 } settings;
 static std::map<std::string, int> done_so_far; // for EMU_FAIL
@@ -86,6 +87,7 @@ static void read_settings()
     settings.n_devices = devices && !strcmp(devices, "driver") ? -1 : (int)setting("EMU_DEVICES", 1);
     settings.sm = (int)setting("EMU_SM", 90);
     settings.memory = (size_t)setting("EMU_MEMORY", 1L << 30);
+    settings.runs = setting("EMU_RUN", 1) != 0;
     settings.fail = getenv("EMU_FAIL");
     if (getenv("EMU_COUNTS"))
         atexit(write_counts);
@@ -283,9 +285,11 @@ void queue_launch(const void *kernel, struct kernel_launch launch, cudaStream_t 
     }
     counts[launch.name]++;
     counts["launches"]++;
+    counts["blocks"] += (unsigned long)launch.grid.x * launch.grid.y * launch.grid.z;
     if (!loaded.count(kernel))
         counts["loaded by a launch"]++;
-    stream_of(stream)->queue.push_back({ launch.name, [=] { run_kernel(&launch); }, "launch", NULL, NULL, {} });
+    if (settings.runs)
+        stream_of(stream)->queue.push_back({ launch.name, [=] { run_kernel(&launch); }, "launch", NULL, NULL, {} });
 }
 
 } // namespace emu
