@@ -1,11 +1,11 @@
 /* cuda_primitives.h - the primitives that kernels use beyond CUDA's own C++: shared arrays, launches, 16-bit floats,
- * tensor cores, asynchronous copies.
+ * tensor cores, asynchronous copies, barriers of phases, products of warpgroups.
  *
  * This is the version for nvcc, and the only file with inline PTX. tests/cuda/emulated/cuda_primitives.h is the version
  * for g++ and gives every name here the same meaning on the host. A .cu file includes <cuda_primitives.h> and never
  * asks which version it got. A name added here must be added there, with a self-test in tests/cuda/selftest.cu.
  *
- * Needs sm_80 or later. bf16 and f16 numbers are uint16_t.
+ * Needs sm_80 or later, where not said otherwise. bf16 and f16 numbers are uint16_t.
  */
 #ifndef EVP_CUDA_PRIMITIVES_H
 #define EVP_CUDA_PRIMITIVES_H
@@ -141,6 +141,165 @@ __device__ __forceinline__ void copy_async_commit()
 template <int n> __device__ __forceinline__ void copy_async_wait()
 {
     asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory");
+}
+
+/* ---- compute capability 9.0 alone: elsewhere a kernel that comes here ends with an error ---- */
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#define HOPPER_ASM(...) asm volatile(__VA_ARGS__)
+#else
+#define HOPPER_ASM(...) __trap()
+#endif
+
+/* Barriers at which some threads arrive and others wait (mbarrier): a uint64_t of shared memory. n arrivals end a
+ * phase; phases have the parities 0, 1, 0, ... One thread begins it, and the others see that after a barrier of the
+ * block. (fence.mbarrier_init is for other blocks of a cluster.) */
+__device__ __forceinline__ void phase_init(uint64_t *at, int n)
+{
+    HOPPER_ASM("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared_address(at)), "r"(n) : "memory");
+}
+
+/* One arrival. What this thread did before it is seen by those that wait for the phase. */
+__device__ __forceinline__ void phase_arrive(uint64_t *at)
+{
+    HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(at)) : "memory");
+}
+
+/* Waits until the last phase of that parity is over. Before the first phase that is so for parity 1. */
+__device__ __forceinline__ void phase_wait(uint64_t *at, unsigned parity)
+{
+    uint32_t over = 1;
+
+    do
+        HOPPER_ASM("{\n.reg .pred p;\n"
+                   "mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2;\n"
+                   "selp.u32 %0, 1, 0, p;\n}"
+                   : "=r"(over)
+                   : "r"(shared_address(at)), "r"(parity)
+                   : "memory");
+    while (!over);
+}
+
+/* Registers of each thread from here on: a multiple of 8, 24 to 256. All warps of four that begin at a multiple of
+ * four, a warpgroup, do the same. What one warpgroup takes, another must have given. */
+template <int n> __device__ __forceinline__ void registers_give()
+{
+    static_assert(n % 8 == 0 && n >= 24 && n <= 256, "a number of registers");
+    HOPPER_ASM("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(n));
+}
+
+template <int n> __device__ __forceinline__ void registers_take()
+{
+    static_assert(n % 8 == 0 && n >= 24 && n <= 256, "a number of registers");
+    HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(n));
+}
+
+/* What this thread wrote to shared memory, copies that it waited for included, is seen by products of warpgroups that
+ * begin later: after a barrier or an arrival behind this. They read by another way than other instructions. */
+__device__ __forceinline__ void shared_fence_products()
+{
+    HOPPER_ASM("fence.proxy.async.shared::cta;" : : : "memory");
+}
+
+/* A tile of bf16 in shared memory for wgmma, in panels of 64 columns: rows of 128 bytes, and of each row the 16-byte
+ * units in another order: unit u of row r is at u ^ r % 8 (128-byte swizzle). A panel begins at a multiple of 1,024
+ * bytes. `at` is its first row, or 32 bytes further for 16 columns further, or 1,024 bytes further for 8 rows further.
+ * panel_bytes: from one panel to the next, where a product takes columns of more than one. These are the PTX ISA's
+ * descriptors: start address, leading and stride byte offset, each by 16, and the layout. */
+__device__ __forceinline__ uint64_t wgmma_tile(const void *at, int panel_bytes = 0)
+{
+    constexpr uint64_t ROWS_8 = 1024 / 16, SWIZZLE_128 = 1;
+
+    return (shared_address(at) & 0x3ffff) / 16 | (uint64_t)(panel_bytes / 16) << 16 | ROWS_8 << 32 | SWIZZLE_128 << 62;
+}
+
+/* Keeps the compiler from moving reads and writes of registers across this. */
+template <int N> __device__ __forceinline__ void registers_stay(float (&x)[N][4])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+f"(x[i][0]), "+f"(x[i][1]), "+f"(x[i][2]), "+f"(x[i][3]) : : "memory");
+}
+
+template <int N> __device__ __forceinline__ void registers_stay(uint32_t (&x)[N][4])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+r"(x[i][0]), "+r"(x[i][1]), "+r"(x[i][2]), "+r"(x[i][3]) : : "memory");
+}
+
+/* Products are asynchronous. Before those that use registers x..., as a result or an operand, comes this, after the
+ * last other write to them; they must not be touched until wgmma_wait(). */
+template <class... T> __device__ __forceinline__ void wgmma_fence(T &...x)
+{
+    (registers_stay(x), ...);
+    HOPPER_ASM("wgmma.fence.sync.aligned;" : : : "memory");
+}
+
+/* Ends a group of products: all since the last call. */
+__device__ __forceinline__ void wgmma_commit()
+{
+    HOPPER_ASM("wgmma.commit_group.sync.aligned;" : : : "memory");
+}
+
+/* Waits for all but the last n groups: of them x... are results, or operands that may be written again. */
+template <int n, class... T> __device__ __forceinline__ void wgmma_wait(T &...x)
+{
+    HOPPER_ASM("wgmma.wait_group.sync.aligned %0;" : : "n"(n) : "memory");
+    (registers_stay(x), ...);
+}
+
+/* What x comes from is computed before what stands behind this. x is never negative. ptxas moves a wait for products up
+ * over arithmetic that does not need them, which would then not run beside them: a store that depends on x, and never
+ * happens, stays where it is. */
+__device__ __forceinline__ void computed_here(float x)
+{
+    HOPPER_ASM("{\n.reg .pred p;\nsetp.lt.f32 p, %0, 0f00000000;\n@p st.volatile.shared.f32 [%1], %0;\n}"
+               :
+               : "f"(x), "r"(0)
+               : "memory");
+}
+
+#define WGMMA_ROW(d, i) "+f"((d)[i][0]), "+f"((d)[i][1]), "+f"((d)[i][2]), "+f"((d)[i][3])
+#define WGMMA_32(d, i)                                                                                                 \
+    WGMMA_ROW(d, i), WGMMA_ROW(d, i + 1), WGMMA_ROW(d, i + 2), WGMMA_ROW(d, i + 3), WGMMA_ROW(d, i + 4),               \
+        WGMMA_ROW(d, i + 5), WGMMA_ROW(d, i + 6), WGMMA_ROW(d, i + 7)
+#define WGMMA_FIRST_32                                                                                                 \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                           \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define WGMMA_LAST_32                                                                                                  \
+    "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "                                 \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+
+/* d (64, 128) = a (64, 16) b (128, 16)^T, or with `add` d += that: by a warpgroup, d in f32. d[j][2h] and [2h + 1] of
+ * lane l of warp w are columns 8j + 2 (l % 4) and + 1 of row 16 (w % 4) + 8h + l / 4. a, b: wgmma_tile(). */
+template <bool add> __device__ __forceinline__ void wgmma_rows(float (&d)[16][4], uint64_t a, uint64_t b)
+{
+    HOPPER_ASM("{\n.reg .pred add;\nsetp.ne.b32 add, %66, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+               "{" WGMMA_FIRST_32 ", " WGMMA_LAST_32 "}, %64, %65, add, 1, 1, 0, 0;\n}"
+               : WGMMA_32(d, 0), WGMMA_32(d, 8)
+               : "l"(a), "l"(b), "n"(add));
+}
+
+/* d (64, 128) += a (64, 16) b (16, 128), a in registers: of each warp 16 rows, as in mma_bf16(). */
+__device__ __forceinline__ void wgmma_columns(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b)
+{
+    HOPPER_ASM("{\n.reg .pred add;\nsetp.eq.b32 add, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16 "
+               "{" WGMMA_FIRST_32 ", " WGMMA_LAST_32 "}, {%64, %65, %66, %67}, %68, add, 1, 1, 1;\n}"
+               : WGMMA_32(d, 0), WGMMA_32(d, 8)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+/* The same of 64 columns. */
+__device__ __forceinline__ void wgmma_columns(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b)
+{
+    HOPPER_ASM("{\n.reg .pred add;\nsetp.eq.b32 add, 0, 0;\n"
+               "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 "
+               "{" WGMMA_FIRST_32 "}, {%32, %33, %34, %35}, %36, add, 1, 1, 1;\n}"
+               : WGMMA_32(d, 0)
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
 }
 
 #endif

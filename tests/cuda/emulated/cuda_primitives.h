@@ -101,4 +101,83 @@ template <int n> inline void copy_async_wait()
     emu::async_wait(n);
 }
 
+inline size_t shared_address(const void *at)
+{
+    return (size_t)(static_cast<const char *>(at) - emu::shared_begin());
+}
+
+inline void phase_init(uint64_t *at, int n, EMU_HERE)
+{
+    emu::phase_init(at, n, here);
+}
+
+inline void phase_arrive(uint64_t *at, EMU_HERE)
+{
+    emu::phase_arrive(at, here);
+}
+
+inline void phase_wait(uint64_t *at, unsigned parity, EMU_HERE)
+{
+    emu::phase_wait(at, parity, here);
+}
+
+template <int n> inline void registers_give(EMU_HERE)
+{
+    static_assert(n % 8 == 0 && n >= 24 && n <= 256, "a number of registers");
+    emu::set_registers(n, false, here);
+}
+
+template <int n> inline void registers_take(EMU_HERE)
+{
+    static_assert(n % 8 == 0 && n >= 24 && n <= 256, "a number of registers");
+    emu::set_registers(n, true, here);
+}
+
+inline void shared_fence_products()
+{
+    emu::fence_copies();
+}
+
+inline uint64_t wgmma_tile(const void *at, int panel_bytes = 0, EMU_HERE)
+{
+    return emu::product_tile(at, panel_bytes, here);
+}
+
+/* The place is that of the function that is called here: a default argument cannot follow a pack. */
+template <class... T> inline void wgmma_fence(T &...x)
+{
+    (emu::product_fence(&x, sizeof(x)), ...);
+    emu::products_fence(emu::place::here());
+}
+
+inline void wgmma_commit(EMU_HERE)
+{
+    emu::product_commit(here);
+}
+
+template <int n, class... T> inline void wgmma_wait(T &...x)
+{
+    (emu::product_named(&x, sizeof(x)), ...);
+    emu::product_wait(n, emu::place::here());
+}
+
+inline void computed_here(float)
+{
+}
+
+template <bool add> inline void wgmma_rows(float (&d)[16][4], uint64_t a, uint64_t b, EMU_HERE)
+{
+    emu::product_start({ 128, add, a, b, NULL, d[0] }, here);
+}
+
+inline void wgmma_columns(float (&d)[16][4], const uint32_t (&a)[4], uint64_t b, EMU_HERE)
+{
+    emu::product_start({ 128, true, 0, b, a, d[0] }, here);
+}
+
+inline void wgmma_columns(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b, EMU_HERE)
+{
+    emu::product_start({ 64, true, 0, b, a, d[0] }, here);
+}
+
 #endif

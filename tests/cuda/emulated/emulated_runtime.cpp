@@ -100,6 +100,12 @@ size_t device_memory()
     return settings.memory;
 }
 
+int device_sm()
+{
+    read_settings();
+    return settings.sm;
+}
+
 void count(const char *what, unsigned long n)
 {
     counts[what] += n;

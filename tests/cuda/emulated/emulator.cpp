@@ -70,12 +70,12 @@ enum {
     POISON = 0xff, // a NaN in every float type, -1 as an integer
 };
 
-enum state { READY, AT_BARRIER, AT_WARP_OP, LEFT };
+enum state { READY, AT_BARRIER, AT_WARP_OP, AT_PHASE, LEFT };
 
 struct copy {
     char *dst;
     const char *src;
-    bool valid;
+    bool valid, done;
     place from;
 };
 
@@ -85,6 +85,7 @@ struct fiber : thread {
     enum state state;
     place where; // what it waits for, or did last
     const char *doing;
+    const void *waits_for; // AT_PHASE
     std::vector<copy> started;
     std::vector<std::vector<copy>> groups;
     void *tsan;
@@ -204,7 +205,8 @@ void describe_thread(char *text, size_t cap)
 /* Lines for runs of threads that wait at one place. */
 static void report_threads()
 {
-    static const char *const states[] = { "is ready", "waits at a barrier", "waits in a warp operation", "has left" };
+    static const char *const states[] = { "is ready", "waits at a barrier", "waits in a warp operation",
+                                          "waits for a phase", "has left" };
 
     for (int i = 0, next; i < n_threads; i = next) {
         const struct fiber *f = &set->fibers[i];
@@ -325,6 +327,21 @@ static void wake(int i)
 {
     set->fibers[i].state = READY;
     set_ready(i, true);
+}
+
+void sleep_at(const void *at, const char *doing, place here)
+{
+    self()->waits_for = at;
+    wait(AT_PHASE, doing, here);
+    acquire(const_cast<void *>(at));
+}
+
+void wake_at(const void *at)
+{
+    release(const_cast<void *>(at));
+    for (int i = 0; i < n_threads; i++)
+        if (set->fibers[i].state == AT_PHASE && set->fibers[i].waits_for == at)
+            wake(i);
 }
 
 /* ---- barriers and warp operations ---------------------------------------- */
@@ -495,7 +512,7 @@ void *shared_memory(const void *name, size_t bytes)
 }
 
 /* Is all of it in one shared array? */
-static bool in_shared(const void *at, size_t bytes)
+bool in_shared(const void *at, size_t bytes)
 {
     const struct shared_set *s = &set->shared;
     const char *p = static_cast<const char *>(at);
@@ -504,6 +521,11 @@ static bool in_shared(const void *at, size_t bytes)
         if (p >= s->arrays[i].at && p + bytes <= s->arrays[i].at + s->arrays[i].bytes)
             return true;
     return false;
+}
+
+char *shared_begin()
+{
+    return set->shared.arena;
 }
 
 bool is_shared(const char *at)
@@ -529,6 +551,11 @@ void check_matrix_row(const void *row, place here)
 }
 
 /* ---- asynchronous copies ------------------------------------------------- */
+
+bool happens_now()
+{
+    return options.async == EAGER || (options.async == EITHER && random_below(2));
+}
 
 /* The sanitizer sees it as accesses of the thread. */
 static void tell_of_copy(const struct copy *c)
@@ -566,13 +593,12 @@ void async_copy(void *dst, const void *src, bool valid, place here)
         die("copy_async_16 at %s:%d: to an address outside shared memory", here.file, here.line);
     if (valid && in_shared(src, 1))
         die("copy_async_16 at %s:%d: from shared memory", here.file, here.line);
-    struct copy c = { static_cast<char *>(dst), static_cast<const char *>(src), valid, here };
-    if (options.async == EAGER || (options.async == EITHER && random_below(2))) {
+    struct copy c = { static_cast<char *>(dst), static_cast<const char *>(src), valid, happens_now(), here };
+    copy_begins(dst);
+    if (c.done)
         do_copy(&c);
-        c.dst = NULL;
-    } else {
+    else
         tell_of_copy(&c); // it may happen from now on
-    }
     f->started.push_back(c);
 }
 
@@ -589,9 +615,11 @@ void async_wait(int n_left)
     struct fiber *f = self();
 
     while ((int)f->groups.size() > n_left) {
-        for (const struct copy &c : f->groups.front())
-            if (c.dst)
+        for (const struct copy &c : f->groups.front()) {
+            if (!c.done)
                 do_copy(&c);
+            copy_ends(c.dst);
+        }
         f->groups.erase(f->groups.begin());
     }
 }
@@ -685,6 +713,7 @@ static void run_block(unsigned at, unsigned i_run)
     if (!set->fibers)
         set->fibers = new struct fiber[MAX_THREADS]();
     open_shared(&set->shared);
+    begin_products(n_threads);
     shuffle_order(warp_order, n_warps);
     for (int i = 0; i < n_warps; i++)
         place_of_warp[warp_order[i]] = (unsigned)i;
@@ -698,6 +727,7 @@ static void run_block(unsigned at, unsigned i_run)
     unsigned first = warp_order[0];
     release(&sync_launch);
     go_to(&set->fibers[first * 32 + (unsigned)pick(set->warps[first].ready, 32)]);
+    end_products();
     close_shared(&set->shared);
 }
 

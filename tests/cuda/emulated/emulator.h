@@ -85,8 +85,43 @@ void *shared_memory(const void *name, size_t bytes);
 void async_copy(void *dst, const void *src, bool valid, place here);
 void async_commit();
 void async_wait(int n_left);
+/* Does what is asynchronous happen at once this time, by EMU_ASYNC? */
+bool happens_now();
 /* Row of an ldmatrix: 16 aligned bytes of shared memory. */
 void check_matrix_row(const void *row, place here);
+
+/* Waits until another thread calls wake_at(at). */
+void sleep_at(const void *at, const char *doing, place here);
+void wake_at(const void *at);
+
+/* The device's compute capability, as 90. */
+int device_sm();
+
+/* emulator_hopper.cpp: barriers of phases, products of warpgroups and what they may read. */
+void phase_init(uint64_t *at, int n, place here);
+void phase_arrive(uint64_t *at, place here);
+void phase_wait(uint64_t *at, unsigned parity, place here);
+uint64_t product_tile(const void *at, int panel_bytes, place here);
+struct group_product {
+    int n;             // columns of the result
+    bool add;          // to what is there
+    uint64_t tile, b;  // of product_tile(); tile: the left operand, where `a` is NULL
+    const uint32_t *a; // 4 registers
+    float *d;          // n / 2 registers
+};
+void product_fence(const void *at, size_t bytes); // registers that the next products use
+void products_fence(place here);
+void product_start(struct group_product p, place here);
+void product_commit(place here);
+void product_named(const void *at, size_t bytes); // by the wait that comes now
+void product_wait(int n_left, place here);
+void set_registers(int n, bool more, place here);
+/* A copy to 16 bytes of shared memory begins, and is waited for; what is waited for is fenced. */
+void copy_begins(const void *at);
+void copy_ends(const void *at);
+void fence_copies();
+void begin_products(int n_threads);
+void end_products();
 
 /* Ends the process: "KERNEL, block (x, y, z): message" and what the threads wait for. */
 [[noreturn]] void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -112,6 +147,9 @@ void run_kernel(const struct kernel_launch *launch);
 /* Is it of the running thread alone: its variables, or the kernel's arguments? Is it in its block's shared memory? */
 bool is_own(const char *at);
 bool is_shared(const char *at);
+/* Are all bytes in one shared array? Where shared memory begins: at a multiple of 1,024. */
+bool in_shared(const void *at, size_t bytes);
+char *shared_begin();
 
 /* For the handler of faults: what runs now, "" on the host. */
 void describe_thread(char *text, size_t cap);

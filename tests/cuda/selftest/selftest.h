@@ -24,7 +24,8 @@ struct test {
 /* What emulated_race.cpp alone says. */
 #define FOREIGN(words)  "?" words
 
-extern const struct test right_tests[], fault_tests[], host_tests[], product_tests[]; // up to one without a name
+/* Up to one without a name. */
+extern const struct test right_tests[], fault_tests[], host_tests[], product_tests[], hopper_tests[];
 
 inline void must(bool holds, const char *what, const char *file, int line)
 {
