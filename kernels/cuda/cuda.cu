@@ -295,6 +295,21 @@ static int find_device(struct err *err)
     return 0;
 }
 
+/* wgmma where the device has it, unless EVP_CUDA_ATTENTION says otherwise. ERR_USAGE: `auto` does not go on without. */
+static int choose_attention(struct cuda *c, const struct cudaDeviceProp *prop, struct err *err)
+{
+    const char *name = getenv("EVP_CUDA_ATTENTION");
+    bool has = prop->major == 9 && prop->minor == 0, mma = name && strcmp(name, "mma") == 0;
+
+    if (name && !mma && strcmp(name, "wgmma") != 0)
+        return err_set(err, ERR_USAGE, "EVP_CUDA_ATTENTION is mma or wgmma, not '%s'", name);
+    if (name && !mma && !has)
+        return err_set(err, ERR_USAGE, "EVP_CUDA_ATTENTION=wgmma needs compute capability 9.0, and '%s' has %d.%d",
+                       prop->name, prop->major, prop->minor);
+    c->wgmma = has && !mma;
+    return 0;
+}
+
 static int check_device(struct cuda *c, struct err *err)
 {
     struct cudaDeviceProp prop;
@@ -311,7 +326,7 @@ static int check_device(struct cuda *c, struct err *err)
     c->shared_max = prop.sharedMemPerBlockOptin;
     c->state_bytes = prop.totalGlobalMem / 64 < STATE_BYTES ? prop.totalGlobalMem / 64 : STATE_BYTES;
     snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
-    return 0;
+    return choose_attention(c, &prop, err);
 }
 
 static void choose_dtype(struct cuda *c, const char *dtype)

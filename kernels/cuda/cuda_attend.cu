@@ -63,7 +63,9 @@ template <class T> __global__ void __launch_bounds__(WARPS * 32) attend_merge_pi
 
 static void launch_tiles(struct cuda *c, const struct attend_args *a, int tile_rows)
 {
-    if (attend_has_tensor(c))
+    if (attend_has_wgmma(c, a->job))
+        attend_launch_wgmma(c, a);
+    else if (attend_has_tensor(c))
         attend_launch_tensor(c, a, tile_rows);
     else
         attend_launch_plain(c, a);
@@ -132,7 +134,9 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
         int n = job->spans.host[i].n_rows * a.group;
         rows = n > rows ? n : rows;
     }
-    int tile_rows = attend_has_tensor(c) ? attend_tensor_rows(rows) : PLAIN_ROWS;
+    int tile_rows = attend_has_wgmma(c, *job) ? WGMMA_ROWS
+                    : attend_has_tensor(c)    ? attend_tensor_rows(rows)
+                                              : PLAIN_ROWS;
     size_t bytes = c->state_planned > 0 ? c->state_planned : c->state_bytes;
     const struct attend_list *l = cuda_attend_list(c, job, tile_rows, states_in(K, bytes));
     char *states = l && l->n_states > 0 ? (char *)cuda_scratch(c, states_bytes(K, l->n_states)) : NULL;

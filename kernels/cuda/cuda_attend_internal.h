@@ -206,6 +206,31 @@ __device__ __forceinline__ void put(uint16_t *at, float x)
     *at = float_to_bf16(x);
 }
 
+/* Writes columns `column` and + 1 of a row of out: as a word where the row is aligned for it. */
+__device__ __forceinline__ void put_pair(uint16_t *out, int column, float x, float y)
+{
+    uint32_t both = pack_bf16(x, y);
+
+    if ((uintptr_t)out % sizeof(both) == 0) {
+        *(uint32_t *)(out + column) = both;
+    } else {
+        out[column] = (uint16_t)both;
+        out[column + 1] = (uint16_t)(both >> 16);
+    }
+}
+
+/* Writes columns `column` and + 1 of a row's destinations, of its sums x and y. */
+__device__ __forceinline__ void put_sums(const struct attend_row<uint16_t> &row, int column, float x, float y)
+{
+    if (row.sum)
+        *(float2 *)(row.sum + column) = make_float2(x, y);
+    if (row.part)
+        *(float2 *)(row.part + column) = make_float2(x * row.factor, y * row.factor);
+    if (row.out)
+        put_pair(row.out, column, attend_merged(row, column, x * row.factor),
+                 attend_merged(row, column + 1, y * row.factor));
+}
+
 /* ---- plain kernels, f32: a warp has 4 query rows, a lane one of 32 keys -------- */
 
 enum {
@@ -279,6 +304,7 @@ const struct attend_list *cuda_attend_list(struct cuda *c, const struct attn_job
 
 /* Queue one kernel over the items of `a`. */
 void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_rows);
+void attend_launch_wgmma(struct cuda *c, const struct attend_args *a);
 void attend_launch_plain(struct cuda *c, const struct attend_args *a);
 
 /* Calls launch(count<C>()) with the C for heads of K columns. */
@@ -311,6 +337,15 @@ static inline bool attend_has_tensor(const struct cuda *c)
 {
     return c->base.dtype == DTYPE_BF16;
 }
+
+/* Is the job one for the kernels of compute capability 9.0? By the device and by what all jobs of a model share, never
+ * by the batch. */
+static inline bool attend_has_wgmma(const struct cuda *c, const struct attn_job &job)
+{
+    return c->wgmma && c->base.dtype == DTYPE_BF16 && job.kind != ATTN_OWN &&
+           (job.head_dim == 64 || job.head_dim == 128);
+}
+enum { WGMMA_ROWS = 128 }; // of their tiles
 
 /* Rows of a tensor kernel's tile when the longest pair has n_rows. */
 int attend_tensor_rows(int n_rows);

@@ -156,37 +156,15 @@ __device__ __forceinline__ void block_values(struct warp_rows<D, MT> &rows, cons
     }
 }
 
-/* Writes columns `column` and + 1 of a row of out: as a word where the row is aligned for it. */
-__device__ __forceinline__ void put_pair(uint16_t *out, int column, float x, float y)
-{
-    uint32_t both = pack_bf16(x, y);
-
-    if ((uintptr_t)out % sizeof(both) == 0) {
-        *(uint32_t *)(out + column) = both;
-    } else {
-        out[column] = (uint16_t)both;
-        out[column + 1] = (uint16_t)(both >> 16);
-    }
-}
-
 /* Writes half h of the lane's columns, `column` + 8 j and + 1, of the K columns of a row. */
 template <int D>
 __device__ __forceinline__ void put_row(const struct attend_row<uint16_t> &row, const float (&sum)[D / 8][4], int h,
                                         int column, int K)
 {
 #pragma unroll
-    for (int j = 0; j < D / 8; j++) {
-        float x = sum[j][2 * h], y = sum[j][2 * h + 1];
-        if (j * 8 >= K)
-            continue;
-        if (row.sum)
-            *(float2 *)(row.sum + j * 8 + column) = make_float2(x, y);
-        if (row.part)
-            *(float2 *)(row.part + j * 8 + column) = make_float2(x * row.factor, y * row.factor);
-        if (row.out)
-            put_pair(row.out, j * 8 + column, attend_merged(row, j * 8 + column, x * row.factor),
-                     attend_merged(row, j * 8 + column + 1, y * row.factor));
-    }
+    for (int j = 0; j < D / 8; j++)
+        if (j * 8 < K)
+            put_sums(row, j * 8 + column, sum[j][2 * h], sum[j][2 * h + 1]);
 }
 
 /* Writes the rows of a warp; the first is row `first` of the pair. */

@@ -72,6 +72,7 @@ struct cuda {
     char kind[32];      // base.kind
 
     size_t shared_max; // bytes of shared memory that one block can have
+    bool wgmma;        // attention by products of warpgroups, where there is a kernel for it
 
     uint64_t n_launches, n_blocks; // kernels queued so far, and their blocks: for tests/cuda/lists
     const char *running;           // the kernel or copy queued last, named when a failure appears later

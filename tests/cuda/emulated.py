@@ -27,6 +27,7 @@ TESTS = {
     "cuda_attend_list": "kernels/@(attend*|merged*)",
     "cuda_attend_plain": "kernels/@(attend*|merged*)",
     "cuda_attend_tensor": "kernels/@(attend*|merged*)",
+    "cuda_attend_wgmma": "kernels/@(attend*|merged*)",
     "cuda_columns": "kernels/column*",
     "cuda_rows": "@(backend/@(memory|repeats*)|kernels/@(rows*|rope*|copy*|repeat*|operands*))",
     "cuda_best": "kernels/@(best|best_by_hand|best_reports*|best_rows_do_not_know_each_other|draw_*)",
