@@ -188,8 +188,8 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
 
 /* OP(name, (parameters), (arguments), flop, bytes): an op of struct backend; flop and bytes are its costs as
  * expressions of its parameters. SAME(type, name, (parameters), (arguments)): passed on, not counted. In the order of
- * struct backend. Written out below: read, weight_new and attend, which do not fit, and free and weight_free, which are
- * not counted and return nothing. */
+ * struct backend. Written out below: read, weight_new and attend, which do not fit, and what is not counted and returns
+ * nothing. */
 /* clang-format off */
 #define OPS(OP, SAME)                                                                                                 \
     /* memory */                                                                                                      \
@@ -202,6 +202,7 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
        (in, dst, pitch, n, host, bytes), 0, (double)bytes * (1 + n))                                                  \
     SAME(int, sync, (struct backend *be, struct err *err), (in, err))                                                 \
     SAME(double, clock, (struct backend *be), (in))                                                                   \
+    SAME(double, watched, (struct backend *be), (in))                                                                 \
     SAME(struct device_memory, memory, (struct backend *be), (in))                                                    \
     SAME(size_t, scratch, (struct backend *be, const struct work_shape *work), (in, work))                            \
     /* weights */                                                                                                     \
@@ -283,6 +284,16 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
     }
 OPS(DEFINE_OP, DEFINE_SAME)
 
+static void around_watch_start(struct backend *be)
+{
+    inner_of(be)->watch_start(inner_of(be));
+}
+
+static void around_watch_stop(struct backend *be)
+{
+    inner_of(be)->watch_stop(inner_of(be));
+}
+
 static void around_free(struct backend *be, void *at)
 {
     inner_of(be)->free(inner_of(be), at);
@@ -360,6 +371,8 @@ struct backend *around_open(struct backend *inner, const struct around_hooks *ho
         .dtype = inner->dtype,
         .pass_rows = inner->pass_rows,
         .free = around_free,
+        .watch_start = around_watch_start,
+        .watch_stop = around_watch_stop,
         .read = around_read,
         .weight_new = around_weight_new,
         .weight_free = around_weight_free,

@@ -226,12 +226,17 @@ struct backend {
     enum dtype dtype;    // DTYPE_F32 or DTYPE_BF16
     int pass_rows;       // tokens in one pass at which products run at full speed
     uint64_t n_numbered; // attn_spans.number given out last
+    double watch_s;      // of the stopwatch of backends that compute on the host
 
     /* memory: plain addresses, so offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when memory runs out; 0 bytes give an address too. read waits for all earlier ops and returns the first
      * failure since the last read or sync. clock: the time in seconds when all earlier ops are done. scratch: an upper
      * bound of the bytes that ops of these shapes take for themselves; the next read or sync refuses shapes that the
-     * backend cannot compute. */
+     * backend cannot compute.
+     *
+     * A stopwatch, for parts of what the clock measures. watched: the seconds from each start to the stop after it, since
+     * the last call; waits. start and stop do not wait, except that CUDA's start waits until the 64th start before it has
+     * its stop. */
     void *(*alloc)(struct backend *, size_t bytes, struct err *);
     void (*free)(struct backend *, void *); // NULL is fine
     void (*write)(struct backend *, void *dst, const void *host, size_t bytes);
@@ -241,6 +246,9 @@ struct backend {
     void (*repeat)(struct backend *, void *dst, size_t pitch, int n, const void *host, size_t bytes);
     int (*sync)(struct backend *, struct err *);
     double (*clock)(struct backend *);
+    void (*watch_start)(struct backend *);
+    void (*watch_stop)(struct backend *);
+    double (*watched)(struct backend *);
     struct device_memory (*memory)(struct backend *);
     size_t (*scratch)(struct backend *, const struct work_shape *);
 

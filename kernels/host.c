@@ -67,6 +67,25 @@ static double now(struct backend *be)
     return clock_now();
 }
 
+/* Between start and stop, watch_s is too low by the time of the start. */
+static void watch_start(struct backend *be)
+{
+    be->watch_s -= clock_now();
+}
+
+static void watch_stop(struct backend *be)
+{
+    be->watch_s += clock_now();
+}
+
+static double watched(struct backend *be)
+{
+    double seconds = be->watch_s;
+
+    be->watch_s = 0;
+    return seconds;
+}
+
 static struct device_memory memory(struct backend *be)
 {
     (void)be;
@@ -82,5 +101,8 @@ void host_memory_ops(struct backend *be)
     be->copy = move;
     be->repeat = repeat;
     be->clock = now;
+    be->watch_start = watch_start;
+    be->watch_stop = watch_stop;
+    be->watched = watched;
     be->memory = memory;
 }

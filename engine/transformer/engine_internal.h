@@ -106,9 +106,9 @@ struct forward {
     float *part, *lse;                                 // of attention to shared rows, as in attn_job
     struct best *best;                                 // (rows)
     struct drawn_token *drawn;                         // (rows)
-    double column_s;                                   // seconds spent on column sums; not part of the prefill's time
-    struct best *best_host;                            // (rows)
-    struct drawn_token *drawn_host;                    // (rows)
+    double column_s;                // seconds spent on column sums, the stopwatch's; not part of the prefill's time
+    struct best *best_host;         // (rows)
+    struct drawn_token *drawn_host; // (rows)
 };
 
 /* The last n picks of a pass are sampled (op draw), the i-th of them by unit[i] in [0, 1). */
@@ -126,7 +126,7 @@ int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct 
 void forward_close(struct forward *f); // zeroed is fine
 size_t forward_bytes(const struct engine *e);
 
-/* Queues f->pass. */
+/* Queues f->pass. The stopwatch runs while column sums are made. */
 void forward_run(struct forward *f, const struct forward_job *job);
 
 /* Queues the output of the picked tokens and waits: f->best_host[i] is the result of pick i, for a sampled pick only

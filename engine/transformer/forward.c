@@ -150,14 +150,14 @@ static void add_columns(struct forward *f, const struct forward_job *job, const 
 {
     struct backend *be = f->engine->backend;
     size_t first = (size_t)own->layer * (size_t)own->n_kv_heads * job->column_pitch;
-    double start = be->clock(be);
 
+    be->watch_start(be);
     be->column_stats(be, &(struct column_job){ .attn = *own,
                                                .stat = COLUMN_SUM,
                                                .into = COLUMN_ADD,
                                                .column = job->column_sums + first,
                                                .pitch = job->column_pitch });
-    f->column_s += be->clock(be) - start;
+    be->watch_stop(be);
 }
 
 static void attend(struct forward *f, const struct forward_job *job, int layer)
@@ -192,11 +192,11 @@ static void attend_for_columns(struct forward *f, const struct forward_job *job,
 {
     struct backend *be = f->engine->backend;
     struct attn_job own = job_of(f, job, layer);
-    double start = be->clock(be);
 
     own.lse = f->lse;
+    be->watch_start(be);
     be->attend(be, &own);
-    f->column_s += be->clock(be) - start;
+    be->watch_stop(be);
     add_columns(f, job, &own);
 }
 

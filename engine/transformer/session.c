@@ -173,11 +173,13 @@ static int prefill(struct session *s, const struct prefill *p, int n_window, str
     double start = be->clock(be);
 
     s->forward.column_s = 0;
+    be->watched(be); // what a prefill that failed has left
     for (int i = 0, n; i < p->n; i += n) {
         n = min(p->n - i, be->pass_rows);
         run_range(s, p->ids, i, n, &job);
         if (be->sync(be, err))
             return err->code;
+        s->forward.column_s += be->watched(be);
         if (p->progress)
             p->progress(p->arg, i + n, be->clock(be) - start - s->forward.column_s);
     }

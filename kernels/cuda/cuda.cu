@@ -185,6 +185,67 @@ static double cuda_clock(struct backend *be)
     return c->clock_s;
 }
 
+static bool open_watch(struct cuda *c)
+{
+    for (int i = 0; i < WATCH_SPANS; i++)
+        if (!cuda_ok(c, cudaEventCreate(&c->watch.start[i]), "making an event") ||
+            !cuda_ok(c, cudaEventCreate(&c->watch.stop[i]), "making an event"))
+            return false;
+    return true;
+}
+
+static void close_watch(struct cuda_watch *w)
+{
+    for (int i = 0; i < WATCH_SPANS; i++) {
+        if (w->start[i])
+            cudaEventDestroy(w->start[i]);
+        if (w->stop[i])
+            cudaEventDestroy(w->stop[i]);
+    }
+}
+
+/* Adds the time of the oldest span. */
+static void add_span(struct cuda *c)
+{
+    struct cuda_watch *w = &c->watch;
+    const unsigned i = w->first++ % WATCH_SPANS;
+    float ms = 0;
+
+    if (cuda_failed(c))
+        return;
+    if (cudaEventSynchronize(w->stop[i]) != cudaSuccess)
+        wait(c); // says what was running
+    else if (cuda_ok(c, cudaEventElapsedTime(&ms, w->start[i], w->stop[i]), "reading the stopwatch"))
+        w->seconds += (double)ms * 1e-3;
+}
+
+static void cuda_watch_start(struct backend *be)
+{
+    struct cuda *c = cuda_of(be);
+
+    if (c->watch.end - c->watch.first == WATCH_SPANS)
+        add_span(c);
+    cuda_ok(c, cudaEventRecord(c->watch.start[c->watch.end % WATCH_SPANS], c->stream), "starting the stopwatch");
+}
+
+static void cuda_watch_stop(struct backend *be)
+{
+    struct cuda *c = cuda_of(be);
+
+    cuda_ok(c, cudaEventRecord(c->watch.stop[c->watch.end++ % WATCH_SPANS], c->stream), "stopping the stopwatch");
+}
+
+static double cuda_watched(struct backend *be)
+{
+    struct cuda_watch *w = &cuda_of(be)->watch;
+
+    while (w->first != w->end)
+        add_span(cuda_of(be));
+    const double seconds = w->seconds;
+    w->seconds = 0;
+    return seconds;
+}
+
 static struct device_memory cuda_memory(struct backend *be)
 {
     struct device_memory m = { 0, 0 };
@@ -205,6 +266,7 @@ static void cuda_close(struct backend *be)
     cuda_ring_close(c);
     cuda_attend_lists_close(c);
     cudaFree(c->scratch);
+    close_watch(&c->watch);
     if (c->now)
         cudaEventDestroy(c->now);
     if (c->last)
@@ -224,6 +286,9 @@ static void fill_ops(struct backend *be)
     be->repeat = cuda_repeat;
     be->sync = cuda_sync;
     be->clock = cuda_clock;
+    be->watch_start = cuda_watch_start;
+    be->watch_stop = cuda_watch_stop;
+    be->watched = cuda_watched;
     be->memory = cuda_memory;
     be->scratch = cuda_scratch_bytes;
     be->weight_new = cuda_weight_new;
@@ -344,8 +409,8 @@ static int open_all(struct cuda *c, const struct backend_options *options, struc
     choose_dtype(c, options->dtype);
     if (cuda_ok(c, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream") &&
         cuda_ok(c, cudaEventCreate(&c->last), "making an event") &&
-        cuda_ok(c, cudaEventCreate(&c->now), "making an event") && load_kernels(c) && cuda_ring_open(c) &&
-        cuda_products_open(c))
+        cuda_ok(c, cudaEventCreate(&c->now), "making an event") && open_watch(c) && load_kernels(c) &&
+        cuda_ring_open(c) && cuda_products_open(c))
         cuda_ok(c, cudaEventRecord(c->last, c->stream), "starting the clock");
     int code = cuda_sync(&c->base, err);
     if (code == ERR_LOST)

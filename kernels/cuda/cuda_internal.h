@@ -64,6 +64,14 @@ struct attend_list {
     size_t device_bytes;
 };
 
+/* Spans of the stopwatch whose times have not been added up, oldest first: number i is in place i % WATCH_SPANS. */
+enum { WATCH_SPANS = 64 };
+struct cuda_watch {
+    cudaEvent_t start[WATCH_SPANS], stop[WATCH_SPANS];
+    unsigned first, end;
+    double seconds; // of the spans before
+};
+
 struct cuda {
     struct backend base; // first: a struct backend * of this kind is a struct cuda *
     cudaStream_t stream;
@@ -91,6 +99,7 @@ struct cuda {
 
     cudaEvent_t last, now; // of the clock: its last reading, and its next one
     double clock_s;        // seconds at the last reading
+    struct cuda_watch watch;
 };
 
 static inline struct cuda *cuda_of(struct backend *be)

@@ -173,3 +173,32 @@ Test(backend, clock_goes_forward)
 {
     each_pair(check_clock);
 }
+
+/* More spans than a backend keeps; the copies between them do not count. */
+static void check_stopwatch(const struct pair *p)
+{
+    enum { N = 1 << 14, SPANS = 150 };
+    struct backend *be = p->got;
+    float *from = numbers(be, "from", N), *to = space(be, N);
+
+    cr_assert_eq(be->watched(be), 0, "%s", p->name);
+    double begin = be->clock(be);
+    for (int i = 0; i < SPANS; i++) {
+        be->watch_start(be);
+        be->copy(be, to, from, N * sizeof(*to));
+        be->watch_stop(be);
+        for (int j = 0; j < 9; j++)
+            be->copy(be, to, from, N * sizeof(*to));
+    }
+    double watched = be->watched(be), all = be->clock(be) - begin;
+    cr_assert(watched > 0 && watched < 0.7 * all, "%s: %g of %g s", p->name, watched, all);
+    cr_assert_eq(be->watched(be), 0, "%s", p->name);
+    must_sync(be);
+    be->free(be, from);
+    be->free(be, to);
+}
+
+Test(backend, stopwatch_adds_up_spans)
+{
+    each_pair(check_stopwatch);
+}

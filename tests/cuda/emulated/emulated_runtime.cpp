@@ -503,6 +503,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
     MUST_BE_USABLE();
     cudaError_t code = injected("wait");
+    count("waits", 1);
     return remember(code ? code : run_all(stream_of(stream)));
 }
 
@@ -561,6 +562,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
     MUST_BE_USABLE();
     cudaError_t code = injected("wait");
+    count("waits", 1);
     if (code == cudaSuccess)
         wait_for(event);
     return remember(code ? code : broken);
