@@ -144,6 +144,10 @@ static struct work_shape shape_of(const struct engine *e, const struct engine_wo
                             .n_used = c->n_experts_used,
                             .n_vocab = c->n_vocab };
 
+    if (model_has(c, TENSOR_Q_BIAS))
+        s.biased = (c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
+    if (model_has(c, TENSOR_GATE_BIAS) && 2 * c->d_ff > s.biased)
+        s.biased = 2 * c->d_ff;
     for (int i = 0; i < n; i++)
         s.n_keys = work[i].n_tokens > s.n_keys ? work[i].n_tokens : s.n_keys;
     return s;

@@ -15,8 +15,7 @@
 #include <stdlib.h>
 
 enum {
-    BIAS_ROWS = 512, // rows of sums in scratch, before the bias is added
-    TILES = 64,      // of our own product at a time
+    TILES = 64, // of our own product at a time
     THREADS = 256,
     EACH = 4, // numbers per thread
 };
@@ -318,22 +317,18 @@ static void multiply(struct cuda *c, struct mat out, struct mat x, const struct 
                c->running);
 }
 
-/* In bf16 the bias is added before the sum is rounded: so the sums of some rows at a time are f32 in scratch. */
+/* In bf16 the bias is added before the sum is rounded: so the sums are f32 in scratch. */
 static void multiply_biased(struct cuda *c, struct mat out, struct mat x, const struct cuda_weight *w,
                             const float *bias)
 {
-    int step = x.rows < BIAS_ROWS ? x.rows : BIAS_ROWS;
-    float *sum = (float *)cuda_scratch(c, (size_t)step * (size_t)out.cols * sizeof(*sum));
+    const size_t numbers = (size_t)out.rows * (size_t)out.cols;
+    float *sum = (float *)cuda_scratch(c, numbers * sizeof(*sum));
 
-    for (int row = 0; row < x.rows && sum; row += step) {
-        int n = x.rows - row < step ? x.rows - row : step;
-        size_t numbers = (size_t)n * (size_t)out.cols;
-        struct mat some = { cuda_row(x, row), x.type, n, x.cols, x.pitch };
-        struct mat sums = { sum, DTYPE_F32, n, out.cols, out.cols };
-        multiply(c, sums, some, w, GEMM_SET);
-        LAUNCH(c, add_bias<uint16_t>, cuda_pieces(numbers, THREADS * EACH), THREADS, 0, (uint16_t *)cuda_row(out, row),
-               sum, bias, numbers, out.cols);
-    }
+    if (!sum)
+        return;
+    multiply(c, { sum, DTYPE_F32, out.rows, out.cols, out.cols }, x, w, GEMM_SET);
+    LAUNCH(c, add_bias<uint16_t>, cuda_pieces(numbers, THREADS * EACH), THREADS, 0, (uint16_t *)out.at, sum, bias,
+           numbers, out.cols);
 }
 
 void cuda_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
@@ -357,7 +352,5 @@ void cuda_gemm(struct backend *be, struct mat out, struct mat x, const struct we
 
 size_t cuda_gemm_bytes(const struct cuda *c, const struct work_shape *s)
 {
-    size_t rows = (size_t)(s->rows < BIAS_ROWS ? s->rows : BIAS_ROWS), qkv = (size_t)(s->n_heads + 2 * s->n_kv_heads);
-
-    return c->base.dtype == DTYPE_BF16 ? rows * qkv * (size_t)s->head_dim * sizeof(float) : 0;
+    return c->base.dtype == DTYPE_BF16 ? (size_t)s->rows * (size_t)s->biased * sizeof(float) : 0;
 }

@@ -370,7 +370,7 @@ static void check_little_memory(const struct pair *p)
         16,
         { { 0, 1, 0, 7200 }, { 1, 100, 0, 2100 }, { 101, 520, 5, 3 }, { 621, 130, 1, 2050 }, { 751, 200, 3, 2900 } },
     };
-    static const struct work_shape few = { 1, 1, 1, 16, ATTN_SPLIT + 1, 64, 64, 64, 0, 0, 0 };
+    static const struct work_shape few = { 1, 1, 1, 16, ATTN_SPLIT + 1, 64, 64, 64, 0, 0, 0, 0 };
     struct backend *be = p->got;
 
     if (strcmp(be->name, "reference") == 0) // it takes no memory
