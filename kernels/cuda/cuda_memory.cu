@@ -1,8 +1,8 @@
-/* cuda_memory.cu - the device's memory, and the ring of pinned memory through which all uploads go.
+/* cuda_memory.cu - the device's memory, and the ring of pinned memory through which all uploads and reads go.
  *
  * A write or an upload has read the host's memory when it returns, and no copy waits for the stream: bytes go to a
  * pinned part of the ring first, and from there to the device in the stream's order. A part is filled again when the
- * copies from it are done.
+ * copies from it are done. A read goes the other way, in parts, and waits.
  */
 #include <cuda_runtime.h>
 
@@ -141,15 +141,38 @@ void cuda_copy(struct backend *be, void *dst, const void *src, size_t bytes)
     cuda_ok(c, cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToDevice, c->stream), c->running);
 }
 
+/* Reads `bytes` through the ring, except that the last part is still on its way to offset *last of it. While one part
+ * goes from the ring to the host's memory, the next is on its way to the ring. */
+static void read_parts(struct cuda *c, char *to, const char *from, size_t bytes, size_t *last)
+{
+    for (size_t at = 0, offset; at < bytes; at += CUDA_PART_BYTES) {
+        const size_t n = bytes - at < CUDA_PART_BYTES ? bytes - at : CUDA_PART_BYTES;
+        if (!ring_take(c, n, &offset)) // another part of the ring than the one before, which is full
+            return;
+        c->running = "reading a result";
+        if (!cuda_ok(c, cudaMemcpyAsync(c->ring.host + offset, from + at, n, cudaMemcpyDeviceToHost, c->stream),
+                     c->running))
+            return;
+        if (at > 0) {
+            if (!cuda_ok(c, cudaEventSynchronize(c->ring.done[*last / CUDA_PART_BYTES]), c->running))
+                return;
+            memcpy(to + at - CUDA_PART_BYTES, c->ring.host + *last, CUDA_PART_BYTES);
+        }
+        *last = offset;
+    }
+}
+
 int cuda_read(struct backend *be, void *host, const void *src, size_t bytes, struct err *err)
 {
+    const size_t begin = bytes > 0 ? (bytes - 1) / CUDA_PART_BYTES * CUDA_PART_BYTES : 0; // of the last part
     struct cuda *c = cuda_of(be);
+    size_t last = 0;
 
-    if (bytes > 0 && !cuda_failed(c)) {
-        c->running = "reading a result";
-        cuda_ok(c, cudaMemcpyAsync(host, src, bytes, cudaMemcpyDeviceToHost, c->stream), c->running);
-    }
-    return be->sync(be, err);
+    read_parts(c, (char *)host, (const char *)src, bytes, &last);
+    int code = be->sync(be, err);
+    if (code == 0 && bytes > 0)
+        memcpy((char *)host + begin, c->ring.host + last, bytes - begin);
+    return code;
 }
 
 /* ---- the upload rate ---------------------------------------------------- */

@@ -113,14 +113,27 @@ Test(backend, repeats_rows_of_any_length)
     each_pair(check_repeated);
 }
 
-/* More bytes written one after the other than a backend has on their way at a time; the host's memory is used again at
- * once. */
+/* Reads n bytes at once; byte i is i / piece + 1. */
+static void check_read(struct backend *be, const char *at, char *host, size_t n, size_t piece)
+{
+    struct err err = { 0 };
+
+    memset(host, 0, n + 1);
+    cr_assert_eq(be->read(be, host, at, n, &err), 0, "%s", err.msg);
+    for (size_t i = 0; i < n; i += i + 997 < n ? 997 : 1)
+        cr_assert_eq(host[i], (char)(i / piece + 1), "%s: byte %zu of %zu", be->name, i, n);
+    cr_assert_eq(host[n], 0, "%s: byte %zu was not to be read", be->name, n);
+}
+
+/* More bytes written one after the other, and read at once, than a backend has on their way at a time; the host's memory
+ * is used again at once. */
 static void check_much(const struct pair *p)
 {
-    enum { PIECE = 3 << 20, PIECES = 9 };
+    enum { PIECE = 3 << 20, PIECES = 9, ALL = PIECE * PIECES };
+    static const size_t reads[] = { 1, (4 << 20) - 1, 4 << 20, (4 << 20) + 1, 8 << 20, ALL - 5, ALL };
     struct backend *be = p->got;
     struct err err = { 0 };
-    char *host = malloc(PIECE), *at = be->alloc(be, (size_t)PIECE * PIECES, &err);
+    char *host = malloc(ALL + 1), *at = be->alloc(be, ALL, &err);
 
     cr_assert(at && host, "%s", err.msg);
     for (int i = 0; i < PIECES; i++) {
@@ -132,11 +145,13 @@ static void check_much(const struct pair *p)
         for (size_t j = 0; j < PIECE; j += 997)
             cr_assert_eq(host[j], i + 1, "%s: byte %zu of piece %d", p->name, j, i);
     }
+    for (size_t i = 0; i < sizeof(reads) / sizeof(*reads); i++)
+        check_read(be, at, host, reads[i], PIECE);
     be->free(be, at);
     free(host);
 }
 
-Test(backend, much_is_written_in_order)
+Test(backend, much_is_written_and_read_in_order)
 {
     each_pair(check_much);
 }
