@@ -51,11 +51,12 @@ __device__ __forceinline__ float column_lse(const struct column_args &a, const s
     return r < t.n_rows ? a.job.attn.lse[t.row + (size_t)r] * LOG2_E : INFINITY;
 }
 
-__device__ __forceinline__ float column_add(const struct column_args &a, float x, float weight)
+template <bool MAX> __device__ __forceinline__ float column_add(float x, float weight)
 {
-    return a.job.stat == COLUMN_MAX ? fmaxf(x, weight) : x + weight;
+    return MAX ? fmaxf(x, weight) : x + weight;
 }
 
+template <bool MAX>
 __device__ __forceinline__ void column_put(const struct column_args &a, const struct column_task &t, int key, float x)
 {
     float *to = a.job.column + (size_t)t.head * a.job.pitch + key;
@@ -64,7 +65,7 @@ __device__ __forceinline__ void column_put(const struct column_args &a, const st
         return;
     if (a.job.stat == COLUMN_MEAN)
         x /= (float)t.n_rows;
-    *to = a.job.into == COLUMN_SET ? x : column_add(a, *to, x);
+    *to = a.job.into == COLUMN_SET ? x : column_add<MAX>(*to, x);
 }
 
 /* ---- tensor cores ------------------------------------------------------------ */
@@ -109,7 +110,7 @@ __device__ __forceinline__ void row_scores(float (&score)[MT][2][4], const uint3
 
 /* Adds to total[m][h] (COLUMN_MAX: the larger of both) the weights that key 16 m + 8 h + lane / 4 of the warp gets from
  * BLOCK_ROWS rows. */
-template <int D, int MT>
+template <int D, int MT, bool MAX>
 __device__ __forceinline__ void add_rows(float (&total)[MT][2], const struct column_args &a,
                                          const uint32_t (&key)[MT][D / 16][4], const uint16_t *q,
                                          const struct row_facts *facts, int first_key)
@@ -132,7 +133,7 @@ __device__ __forceinline__ void add_rows(float (&total)[MT][2], const struct col
 #pragma unroll
                 for (int h = 0; h < 2; h++) {
                     float weight = exp2_fast(fmaf(score[m][i / 2][2 * h + i % 2], a.scale, -lse));
-                    part[m][h] = column_add(a, part[m][h], first_key + m * 16 + h * 8 < seen ? weight : 0);
+                    part[m][h] = column_add<MAX>(part[m][h], first_key + m * 16 + h * 8 < seen ? weight : 0);
                 }
         }
     }
@@ -140,11 +141,12 @@ __device__ __forceinline__ void add_rows(float (&total)[MT][2], const struct col
     for (int m = 0; m < MT; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++)
-            total[m][h] = column_add(a, total[m][h], part[m][h]);
+            total[m][h] = column_add<MAX>(total[m][h], part[m][h]);
 }
 
 /* registers <= 144 */
-template <int D, int MT> __global__ void __launch_bounds__(WARPS * 32) columns_tensor(const struct column_args a)
+template <int D, int MT, bool MAX>
+__global__ void __launch_bounds__(WARPS * 32) columns_tensor(const struct column_args a)
 {
     constexpr int KEYS = WARPS * MT * 16, PITCH = D + 8;
     int lane = (int)threadIdx.x % 32, K = a.job.attn.head_dim, warp_key = (int)threadIdx.x / 32 * MT * 16, stage = 0;
@@ -178,24 +180,25 @@ template <int D, int MT> __global__ void __launch_bounds__(WARPS * 32) columns_t
             copy_async_commit();
             take_facts(&facts[stage ^ 1], a, t, next);
         }
-        add_rows<D, MT>(total, a, key, memory + stage * BLOCK_ROWS * PITCH, &facts[stage], t.key + warp_key);
+        add_rows<D, MT, MAX>(total, a, key, memory + stage * BLOCK_ROWS * PITCH, &facts[stage], t.key + warp_key);
     }
 #pragma unroll
     for (int m = 0; m < MT; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
             float x = total[m][h];
-            x = column_add(a, x, __shfl_xor_sync(0xffffffffu, x, 1));
-            x = column_add(a, x, __shfl_xor_sync(0xffffffffu, x, 2));
+            x = column_add<MAX>(x, __shfl_xor_sync(0xffffffffu, x, 1));
+            x = column_add<MAX>(x, __shfl_xor_sync(0xffffffffu, x, 2));
             if (lane % 4 == 0)
-                column_put(a, t, t.key + warp_key + m * 16 + h * 8 + lane / 4, x);
+                column_put<MAX>(a, t, t.key + warp_key + m * 16 + h * 8 + lane / 4, x);
         }
 }
 
 /* ---- plain kernels ------------------------------------------------------------- */
 
 /* registers <= 112 */
-template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_plain(const struct column_args a)
+template <int C, bool MAX>
+__global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_plain(const struct column_args a)
 {
     int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32, K = a.job.attn.head_dim;
     struct column_task t = column_task_of(a, PLAIN_KEYS);
@@ -212,15 +215,15 @@ template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_
         for (int r = 0; r < 4; r++) {
             int at = row + warp * 4 + r;
             float weight = exp2_fast(fmaf(score[r], a.scale, -column_lse(a, t, at)));
-            total = column_add(a, total, t.key + lane < column_seen(a, at) ? weight : 0);
+            total = column_add<MAX>(total, t.key + lane < column_seen(a, at) ? weight : 0);
         }
     }
     part[threadIdx.x] = total;
     __syncthreads();
     if (warp == 0) {
         for (int w = 1; w < PLAIN_WARPS; w++)
-            total = column_add(a, total, part[w * 32 + lane]);
-        column_put(a, t, t.key + lane, total);
+            total = column_add<MAX>(total, part[w * 32 + lane]);
+        column_put<MAX>(a, t, t.key + lane, total);
     }
 }
 
@@ -234,13 +237,23 @@ static unsigned n_blocks(const struct column_args *a, int block_keys)
 template <int D, int MT> static void launch_tensor(struct cuda *c, const struct column_args *a)
 {
     constexpr int KEYS = WARPS * MT * 16, ROWS = KEYS > 2 * BLOCK_ROWS ? KEYS : 2 * BLOCK_ROWS;
+    const unsigned blocks = n_blocks(a, KEYS);
+    const size_t shared = (size_t)ROWS * (D + 8) * sizeof(uint16_t);
 
-    LAUNCH(c, (columns_tensor<D, MT>), n_blocks(a, KEYS), WARPS * 32, (size_t)ROWS * (D + 8) * sizeof(uint16_t), *a);
+    if (a->job.stat == COLUMN_MAX)
+        LAUNCH(c, (columns_tensor<D, MT, true>), blocks, WARPS * 32, shared, *a);
+    else
+        LAUNCH(c, (columns_tensor<D, MT, false>), blocks, WARPS * 32, shared, *a);
 }
 
 template <int C> static void launch_plain(struct cuda *c, const struct column_args *a)
 {
-    LAUNCH(c, (columns_plain<C>), n_blocks(a, PLAIN_KEYS), PLAIN_WARPS * 32, sizeof(struct plain_memory<C>), *a);
+    const unsigned blocks = n_blocks(a, PLAIN_KEYS);
+
+    if (a->job.stat == COLUMN_MAX)
+        LAUNCH(c, (columns_plain<C, true>), blocks, PLAIN_WARPS * 32, sizeof(struct plain_memory<C>), *a);
+    else
+        LAUNCH(c, (columns_plain<C, false>), blocks, PLAIN_WARPS * 32, sizeof(struct plain_memory<C>), *a);
 }
 
 void cuda_column_stats(struct backend *be, const struct column_job *job)
