@@ -326,6 +326,7 @@ struct backend_options {
     const char *name;  // one of BACKEND_NAMES; NULL: auto. auto: cuda where it can be opened, else cpu
     const char *dtype; // one of BACKEND_DTYPES; NULL: f32. auto: the faster one in a short trial product
     int n_threads;     // 0: all cores this process may use
+    int device;        // of cuda: its number, as CUDA_VISIBLE_DEVICES orders them
 };
 
 #ifdef __cplusplus // the cuda backend includes this file

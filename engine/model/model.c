@@ -433,6 +433,11 @@ const struct tensor *model_tensor(const struct model *m, int i)
     return &m->tensor[i];
 }
 
+void model_set_threads(struct model *m, int n)
+{
+    m->n_threads = n;
+}
+
 void model_forget(const struct model *m)
 {
     file_map_forget(&m->map);

@@ -161,6 +161,9 @@ int model_read(const struct model *m, enum tensor_role role, int index, float *o
 /* Lets the system reclaim the memory of the files' pages read so far. They can be read again. */
 void model_forget(const struct model *m);
 
+/* How many threads read tensors; default: parallel_threads(). */
+void model_set_threads(struct model *m, int n);
+
 /* All tensors in file order, for evp-show; borrowed. */
 int model_n_tensors(const struct model *m);
 const struct tensor *model_tensor(const struct model *m, int i);

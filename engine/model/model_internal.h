@@ -91,6 +91,7 @@ struct model {
     int n_shards;
 
     bool synthetic; // no container: tensors have no bytes; reading a row draws it
+    int n_threads;  // that read a tensor; 0: parallel_threads()
 };
 
 /* The caller sets m->path, and after a failure releases whatever is in *m. */

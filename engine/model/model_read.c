@@ -101,7 +101,7 @@ static int do_rows(const struct model *m, struct rows *x, struct err *err)
 
     x->share = SHARE / cols + 1;
     x->bad = rows * cols;
-    parallel_do(parallel_threads(), (int)((rows + x->share - 1) / x->share), do_share, x);
+    parallel_do(m->n_threads ? m->n_threads : parallel_threads(), (int)((rows + x->share - 1) / x->share), do_share, x);
     int64_t bad = x->bad;
     if (bad == rows * cols)
         return 0;

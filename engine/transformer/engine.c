@@ -117,7 +117,9 @@ struct engine *engine_open_on(struct backend *backend, const char *model, struct
 
 static struct backend *open_backend(const struct engine_options *o, struct err *err)
 {
-    const struct backend_options options = { .name = o->backend, .dtype = o->dtype, .n_threads = o->n_threads };
+    const struct backend_options options = {
+        .name = o->backend, .dtype = o->dtype, .n_threads = o->n_threads, .device = o->device
+    };
     struct backend *be = backend_open(&options, err), *timed = be && o->timed ? timed_open(be, err) : be;
 
     if (be && !timed)
@@ -132,6 +134,8 @@ struct engine *engine_open(const struct engine_options *options, struct err *err
 
     if (be && !e)
         be->close(be);
+    if (e && options->n_threads > 0)
+        model_set_threads(e->model, options->n_threads);
     return e;
 }
 

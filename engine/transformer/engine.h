@@ -31,6 +31,7 @@ struct engine_options {
     const char *backend; // one of BACKEND_NAMES; NULL: auto
     const char *dtype;   // one of BACKEND_DTYPES; NULL: f32
     int n_threads;       // 0: all
+    int device;          // of backend cuda, from 0
     bool timed;          // count and time every op: kernels/timed.h lists them
 };
 
@@ -81,6 +82,7 @@ struct engine_plan {
     uint64_t bytes[PLAN_AREAS];
     uint64_t total; // peak
     uint64_t limit; // allowed
+    bool is_given;  // the limit is the caller's
     int refused;    // after ERR_NOMEM: the first context that does not fit
 };
 

@@ -1,6 +1,6 @@
 /* cuda.cu - the cuda backend: its table of ops, opening the device, failures, the clock and scratch memory.
  *
- * One device, the first that CUDA_VISIBLE_DEVICES allows, and one stream. Memory needed for the backend's whole life
+ * One device, by default the first that CUDA_VISIBLE_DEVICES allows, and one stream. Memory needed for the backend's whole life
  * (the upload ring, the workspace of products) is allocated at open, so that memory() counts it. The first op that
  * takes scratch allocates it, as large as the planned work needs.
  */
@@ -114,11 +114,11 @@ bool cuda_begin(struct cuda *c, const char *name, const struct cuda_kernel *kern
                   name, shared, c->shared_max);
         return false;
     }
-    return shared <= WITHOUT_ASKING || cuda_ok(c,
-                                               cudaFuncSetAttribute(kernel->function,
-                                                                    cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                                    (int)dynamic_bytes),
-                                               name);
+    return shared <= WITHOUT_ASKING ||
+           cuda_ok(
+               c,
+               cudaFuncSetAttribute(kernel->function, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)dynamic_bytes),
+               name);
 }
 
 void cuda_end(struct cuda *c)
@@ -325,10 +325,10 @@ static void version_text(char text[16], int version)
     snprintf(text, 16, "%d.%d", version / 1000, version % 1000 / 10);
 }
 
-/* ERR_DEVICE unless there is a device and a driver that is new enough. */
-static int find_device(struct err *err)
+/* Counts the devices. ERR_DEVICE unless there is one and a driver that is new enough. */
+static int find_devices(int *n, struct err *err)
 {
-    int driver = 0, runtime = 0, n = 0;
+    int driver = 0, runtime = 0;
     char has[16], needs[16];
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
 
@@ -336,7 +336,7 @@ static int find_device(struct err *err)
     cudaRuntimeGetVersion(&runtime);
     version_text(has, driver);
     version_text(needs, runtime);
-    cudaError_t code = cudaGetDeviceCount(&n);
+    cudaError_t code = cudaGetDeviceCount(n);
     if (driver == 0)
         return err_set(
             err, ERR_DEVICE,
@@ -349,7 +349,7 @@ static int find_device(struct err *err)
             "the NVIDIA driver is too old: it is for CUDA %s, and this build needs %s; update the driver, or "
             "build with an older CUDA",
             has, needs);
-    if (code == cudaErrorNoDevice || (code == cudaSuccess && n == 0))
+    if (code == cudaErrorNoDevice || (code == cudaSuccess && *n == 0))
         return err_set(err, ERR_DEVICE, "there is no NVIDIA GPU: %s%s%s",
                        visible ? "none is visible with CUDA_VISIBLE_DEVICES='"
                                : "`nvidia-smi -L` lists what the driver sees",
@@ -375,13 +375,13 @@ static int choose_attention(struct cuda *c, const struct cudaDeviceProp *prop, s
     return 0;
 }
 
-static int check_device(struct cuda *c, struct err *err)
+static int check_device(struct cuda *c, int device, struct err *err)
 {
     struct cudaDeviceProp prop;
-    cudaError_t code = cudaSetDevice(0);
+    cudaError_t code = cudaSetDevice(device);
 
     if (code == cudaSuccess)
-        code = cudaGetDeviceProperties(&prop, 0);
+        code = cudaGetDeviceProperties(&prop, device);
     if (code != cudaSuccess)
         return err_set(err, ERR_DEVICE, "cannot open the GPU: %s (%s)", cudaGetErrorName(code),
                        cudaGetErrorString(code));
@@ -404,7 +404,13 @@ static void choose_dtype(struct cuda *c, const char *dtype)
 
 static int open_all(struct cuda *c, const struct backend_options *options, struct err *err)
 {
-    if (find_device(err) || check_device(c, err))
+    int n = 0;
+
+    if (find_devices(&n, err))
+        return err->code;
+    if (options->device < 0 || options->device >= n)
+        return err_set(err, ERR_DEVICE, "there is no device %d: CUDA has %d here, counted from 0", options->device, n);
+    if (check_device(c, options->device, err))
         return err->code;
     choose_dtype(c, options->dtype);
     if (cuda_ok(c, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream") &&
@@ -440,6 +446,6 @@ static struct backend *cuda_open(const struct backend_options *options, struct e
 
 extern "C" {
 extern __attribute__((visibility("default"))) const struct cuda_plugin CUDA_PLUGIN_SYMBOL;
-const struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT, cuda_open, cuda_upload_rate_of,
-                                                cuda_choice_of };
+const struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT,  cuda_open,
+                                                find_devices,    cuda_upload_rate_of, cuda_choice_of };
 }

@@ -34,6 +34,7 @@ struct cuda_plugin {
     uint32_t abi, layout; // CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT: checked before anything else
     /* As backend_open(). ERR_DEVICE: no driver, no device, or one of them is too old; the message says which. */
     struct backend *(*open)(const struct backend_options *options, struct err *err);
+    int (*devices)(int *n, struct err *err);
     /* Bytes per second from the host's pinned memory to the device of such a backend, by its clock. */
     int (*upload_rate)(struct backend *be, double *bytes_per_s, struct err *err);
     void (*choice)(struct backend *be, const struct weight *w, enum dtype result, struct cuda_choice *choice);
@@ -41,6 +42,9 @@ struct cuda_plugin {
 
 /* Opens the object, once per process, and a backend from it. ERR_DEVICE says what is missing and how to get it. */
 struct backend *cuda_load(const struct backend_options *options, struct err *err);
+
+/* The number of devices; ERR_DEVICE where there is none. Afterwards the process cannot fork: it has asked the driver. */
+int cuda_devices(int *n, struct err *err) MUST_CHECK;
 
 /* Bytes per second from pinned host memory to the device of a backend from cuda_load(). */
 int cuda_upload_rate(struct backend *be, double *bytes_per_s, struct err *err) MUST_CHECK;

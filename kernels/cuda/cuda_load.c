@@ -30,6 +30,12 @@ struct backend *cuda_load(const struct backend_options *options, struct err *err
     return plugin ? plugin->open(options, err) : NULL;
 }
 
+int cuda_devices(int *n, struct err *err)
+{
+    const struct cuda_plugin *plugin = the_plugin(err);
+    return plugin ? plugin->devices(n, err) : err->code;
+}
+
 int cuda_upload_rate(struct backend *be, double *bytes_per_s, struct err *err)
 {
     const struct cuda_plugin *plugin = the_plugin(err);

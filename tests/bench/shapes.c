@@ -490,7 +490,7 @@ int main(int argc, char **argv)
         return 2;
     }
     b.of = strcmp(argv[4], "full") == 0 ? &full : &small;
-    b.be = backend_open(&(struct backend_options){ argv[2], argv[3], 0 }, &b.err);
+    b.be = backend_open(&(struct backend_options){ .name = argv[2], .dtype = argv[3], .n_threads = 0 }, &b.err);
     if (!b.be)
         stop("opening the device", &b.err);
     void *block = random_host(&b, BLOCK);

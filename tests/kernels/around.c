@@ -12,7 +12,8 @@
 static struct backend *timed_reference(const char *dtype)
 {
     struct err err = { 0 };
-    struct backend *inner = backend_open(&(struct backend_options){ "reference", dtype, 1 }, &err);
+    struct backend *inner =
+        backend_open(&(struct backend_options){ .name = "reference", .dtype = dtype, .n_threads = 1 }, &err);
     struct backend *be = inner ? timed_open(inner, &err) : NULL;
 
     cr_assert(be, "%s", err.msg);

@@ -13,7 +13,7 @@ Test(backend, is_opened_by_name)
     struct backend *be = backend_open(&(struct backend_options){ 0 }, &err);
     cr_assert(be, "%s", err.msg);
     be->close(be);
-    be = backend_open(&(struct backend_options){ "cpu", "f32", 0 }, &err);
+    be = backend_open(&(struct backend_options){ .name = "cpu", .dtype = "f32", .n_threads = 0 }, &err);
     cr_assert(be, "%s", err.msg);
     cr_assert_str_eq(be->name, "cpu");
     cr_assert_eq(strncmp(be->kind, "cpu-", 4), 0, "'%s'", be->kind);
@@ -22,11 +22,11 @@ Test(backend, is_opened_by_name)
     struct device_memory m = be->memory(be);
     cr_assert(m.free > 0 && m.free <= m.total);
     be->close(be);
-    be = backend_open(&(struct backend_options){ "reference", "bf16", 1 }, &err);
+    be = backend_open(&(struct backend_options){ .name = "reference", .dtype = "bf16", .n_threads = 1 }, &err);
     cr_assert(be && be->dtype == DTYPE_BF16);
     cr_assert_str_eq(be->kind, "reference");
     be->close(be);
-    be = backend_open(&(struct backend_options){ "auto", "auto", 1 }, &err);
+    be = backend_open(&(struct backend_options){ .name = "auto", .dtype = "auto", .n_threads = 1 }, &err);
     cr_assert(be && (be->dtype == DTYPE_F32 || be->dtype == DTYPE_BF16));
     be->close(be);
 }
@@ -37,9 +37,11 @@ Test(backend, refuses_what_it_does_not_know)
     struct err err = { 0 };
 
     for (int i = 0; i < 4; i++) {
-        cr_assert_null(backend_open(&(struct backend_options){ names[i], "f32", 0 }, &err));
+        cr_assert_null(
+            backend_open(&(struct backend_options){ .name = names[i], .dtype = "f32", .n_threads = 0 }, &err));
         cr_assert(err.code == ERR_DEVICE && strstr(err.msg, "cpu|reference"), "%s", err.msg);
-        cr_assert_null(backend_open(&(struct backend_options){ "auto", dtypes[i], 0 }, &err));
+        cr_assert_null(
+            backend_open(&(struct backend_options){ .name = "auto", .dtype = dtypes[i], .n_threads = 0 }, &err));
         cr_assert(err.code == ERR_USAGE && strstr(err.msg, "auto|f32|bf16"), "%s", err.msg);
     }
 }

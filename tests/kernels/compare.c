@@ -51,7 +51,7 @@ static struct backend *open_entry(const char *name, const char *dtype)
 {
     struct err why;
 
-    return listed_open(&(struct backend_options){ name, dtype, 3 }, &why);
+    return listed_open(&(struct backend_options){ .name = name, .dtype = dtype, .n_threads = 3 }, &why);
 }
 
 void each_pair(void (*test)(const struct pair *))
@@ -77,7 +77,8 @@ void on_many_threads(void (*test)(const struct pair *))
     enum { MANY = 16 };
     struct err err = { 0 };
     struct pair p = { .name = "cpu f32, many threads",
-                      .got = backend_open(&(struct backend_options){ "cpu", "f32", MANY }, &err) };
+                      .got = backend_open(&(struct backend_options){ .name = "cpu", .dtype = "f32", .n_threads = MANY },
+                                          &err) };
 
     cr_assert(p.got, "%s", err.msg);
     coarser = DTYPE_F32;
@@ -89,7 +90,8 @@ void each_missing(void (*say)(const char *name, const char *why))
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
         struct err why;
-        struct backend *be = listed_open(&(struct backend_options){ entries[i].backend, entries[i].dtype, 1 }, &why);
+        struct backend *be = listed_open(
+            &(struct backend_options){ .name = entries[i].backend, .dtype = entries[i].dtype, .n_threads = 1 }, &why);
         if (be)
             be->close(be);
         else

@@ -105,7 +105,8 @@ static void take_down(void *arg)
 struct backend *fenced_open(const char *dtype)
 {
     struct err err = { 0 };
-    struct backend *inner = backend_open(&(struct backend_options){ "reference", dtype, 1 }, &err);
+    struct backend *inner =
+        backend_open(&(struct backend_options){ .name = "reference", .dtype = dtype, .n_threads = 1 }, &err);
     struct fence *f = calloc(1, sizeof(*f));
 
     cr_assert(inner && f, "%s", err.msg);

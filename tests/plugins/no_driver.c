@@ -15,8 +15,15 @@ static struct backend *refuse(const struct backend_options *options, struct err 
     return NULL;
 }
 
-__attribute__((visibility("default"))) struct cuda_plugin CUDA_PLUGIN_SYMBOL = { CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT,
-                                                                                 refuse, NULL, NULL };
+static int count(int *n, struct err *err)
+{
+    (void)n;
+    return err_set(err, ERR_DEVICE, "there is no NVIDIA driver");
+}
+
+__attribute__((visibility("default"))) struct cuda_plugin CUDA_PLUGIN_SYMBOL = {
+    CUDA_PLUGIN_ABI, CUDA_PLUGIN_LAYOUT, refuse, count, NULL, NULL
+};
 
 __attribute__((constructor)) static void claim(void)
 {

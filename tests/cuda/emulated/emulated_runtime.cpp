@@ -2,6 +2,10 @@
  *
  * A stream is a queue of work. Nothing runs when it is queued: it runs when the host waits for the stream, for an event
  * after it or for the device, or frees device memory. Memory and copies are in emulated_memory.cpp.
+ *
+ * EMU_DEVICES says how many devices there are; a process uses one, that of its last cudaSetDevice(). EMU_SM and
+ * EMU_MEMORY are lists with a number for each; the last one is that of all further devices. EMU_FAIL_ON is the device
+ * that EMU_FAIL is about; without it, it is every one.
  */
 #include "tests/cuda/emulated/emulated_runtime.h"
 
@@ -37,10 +41,10 @@ namespace emu
 
 static struct {
     bool known;
-    int n_devices, sm;
-    size_t memory;
+    int n_devices, device; // device: in use
     bool runs;
     const char *fail;
+    long fails_on; // -1: all devices
 } settings;
 static std::map<std::string, int> done_so_far; // for EMU_FAIL
 static std::map<std::string, unsigned long> counts;
@@ -51,19 +55,24 @@ static std::set<CUevent_st *> events;
 static std::map<const void *, int> dynamic_max; // of kernels that asked for more than 48 KiB
 static std::set<const void *> loaded;           // kernels
 
-static long setting(const char *name, long otherwise)
+/* The number of a device in a list, or the last one. */
+static long setting(const char *name, int device, long otherwise)
 {
     const char *text = getenv(name);
-    char *end;
 
     if (!text)
         return otherwise;
-    long value = strtol(text, &end, 10);
-    if (!*text || *end || value < 0) {
-        fprintf(stderr, "cuda emulator: %s is a number, not '%s'\n", name, text);
-        exit(2);
+    for (const char *at = text;; at++) {
+        char *end;
+        long value = strtol(at, &end, 10);
+        if (end == at || (*end && *end != ',') || value < 0) {
+            fprintf(stderr, "cuda emulator: %s is a number or a list, not '%s'\n", name, text);
+            exit(2);
+        }
+        if (!*end || device-- == 0)
+            return value;
+        at = end;
     }
-    return value;
 }
 
 static void write_counts()
@@ -84,10 +93,9 @@ static void read_settings()
     if (settings.known)
         return;
     settings.known = true;
-    settings.n_devices = devices && !strcmp(devices, "driver") ? -1 : (int)setting("EMU_DEVICES", 1);
-    settings.sm = (int)setting("EMU_SM", 90);
-    settings.memory = (size_t)setting("EMU_MEMORY", 1L << 30);
-    settings.runs = setting("EMU_RUN", 1) != 0;
+    settings.n_devices = devices && !strcmp(devices, "driver") ? -1 : (int)setting("EMU_DEVICES", 0, 1);
+    settings.fails_on = setting("EMU_FAIL_ON", 0, -1);
+    settings.runs = setting("EMU_RUN", 0, 1) != 0;
     settings.fail = getenv("EMU_FAIL");
     if (getenv("EMU_COUNTS"))
         atexit(write_counts);
@@ -97,13 +105,13 @@ static void read_settings()
 size_t device_memory()
 {
     read_settings();
-    return settings.memory;
+    return (size_t)setting("EMU_MEMORY", settings.device, 1L << 30);
 }
 
 int device_sm()
 {
     read_settings();
-    return settings.sm;
+    return (int)setting("EMU_SM", settings.device, 90);
 }
 
 void count(const char *what, unsigned long n)
@@ -130,9 +138,10 @@ static bool breaks(cudaError_t code)
 cudaError_t injected(const char *what)
 {
     int n = ++done_so_far[what];
+    bool fails = settings.fails_on < 0 || settings.fails_on == settings.device;
     cudaError_t code = cudaSuccess;
 
-    for (const char *at = settings.fail; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "") {
+    for (const char *at = fails ? settings.fail : NULL; at && *at; at = strchr(at, ',') ? strchr(at, ',') + 1 : "") {
         char name[16];
         int when, as;
         if (sscanf(at, "%15[a-z]:%d:%d", name, &when, &as) == 3 && !strcmp(name, what) && when == n)
@@ -392,27 +401,31 @@ cudaError_t cudaGetDeviceCount(int *n)
 cudaError_t cudaSetDevice(int device)
 {
     MUST_BE_USABLE();
-    return device >= 0 && device < settings.n_devices ? cudaSuccess : remember(cudaErrorInvalidDevice);
+    if (device < 0 || device >= settings.n_devices)
+        return remember(cudaErrorInvalidDevice);
+    settings.device = device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
     MUST_BE_USABLE();
-    *device = 0;
+    *device = settings.device;
     return cudaSuccess;
 }
 
-cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int)
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
 {
     MUST_BE_USABLE();
+    const int sm = (int)setting("EMU_SM", device, 90);
     memset(prop, 0, sizeof(*prop));
     snprintf(prop->name, sizeof(prop->name), "emulated device");
-    prop->totalGlobalMem = settings.memory;
+    prop->totalGlobalMem = (size_t)setting("EMU_MEMORY", device, 1L << 30);
     prop->sharedMemPerBlock = 48 << 10;
-    int shared = settings.sm == 80 ? 163 : settings.sm == 89 ? 99 : 227;
-    prop->sharedMemPerBlockOptin = (size_t)setting("EMU_SHARED", shared << 10);
-    prop->major = settings.sm / 10;
-    prop->minor = settings.sm % 10;
+    const int shared = sm == 80 ? 163 : sm == 89 ? 99 : 227;
+    prop->sharedMemPerBlockOptin = (size_t)setting("EMU_SHARED", device, shared << 10);
+    prop->major = sm / 10;
+    prop->minor = sm % 10;
     prop->multiProcessorCount = 3;
     prop->l2CacheSize = 50 << 20;
     prop->memoryBusWidth = 5120;

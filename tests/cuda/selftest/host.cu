@@ -193,6 +193,32 @@ static void no_device()
     MUST(cudaMalloc(&at, 1) == cudaErrorNoDevice && cudaSetDevice(0) == cudaErrorNoDevice);
 }
 
+static void three_devices()
+{
+    int n, device;
+    cudaDeviceProp prop;
+    size_t free_bytes, total;
+    void *at;
+
+    setenv("EMU_SM", "80,90", 1);
+    setenv("EMU_MEMORY", "1000,2000", 1);
+    setenv("EMU_FAIL", "alloc:2:2,alloc:3:2", 1);
+    setenv("EMU_FAIL_ON", "0", 1);
+    CUDA(cudaGetDeviceCount(&n));
+    CUDA(cudaSetDevice(1));
+    CUDA(cudaGetDevice(&device));
+    CUDA(cudaGetDeviceProperties(&prop, 0));
+    MUST(n == 3 && device == 1 && prop.major == 8 && prop.totalGlobalMem == 1000);
+    CUDA(cudaGetDeviceProperties(&prop, 2));
+    CUDA(cudaMemGetInfo(&free_bytes, &total));
+    MUST(prop.major == 9 && prop.totalGlobalMem == 2000 && total == 2000);
+    MUST(cudaSetDevice(3) == cudaErrorInvalidDevice && cudaGetLastError() == cudaErrorInvalidDevice);
+    CUDA(cudaMalloc(&at, 1));
+    CUDA(cudaMalloc(&at, 1));
+    CUDA(cudaSetDevice(0));
+    MUST(cudaMalloc(&at, 1) == cudaErrorMemoryAllocation);
+}
+
 static void old_driver()
 {
     int n, driver, runtime;
@@ -263,6 +289,7 @@ const struct test host_tests[] = {
     { "the second allocation fails", the_second_allocation_fails, NULL, "EMU_FAIL=alloc:2:2,alloc:9:2" },
     { "the second kernel breaks the device", the_second_kernel_breaks_the_device, NULL, "EMU_FAIL=launch:2:214" },
     { "no device", no_device, NULL, "EMU_DEVICES=0" },
+    { "three devices", three_devices, NULL, "EMU_DEVICES=3" },
     { "old driver", old_driver, NULL, "EMU_DEVICES=driver" },
     { "host reads device memory", host_reads_device_memory,
       NOT_TSAN("the host touched memory at byte 12 of an allocation of 128 bytes of device memory"), NULL },
