@@ -8,6 +8,9 @@
 #include "engine/transformer/engine_internal.h"
 
 #include <limits.h>
+#include <string.h>
+
+#define FREE_SHARE 0.9 // of the free memory may be taken
 
 const char *const plan_area_name[PLAN_AREAS] = {
     [PLAN_WEIGHTS] = "weights",       [PLAN_LOADING] = "reading them",
@@ -182,7 +185,15 @@ static uint64_t sum(const uint64_t bytes[PLAN_AREAS], int first, int last)
     return n;
 }
 
-static int refuse(const struct engine_plan *plan, const struct engine_work *w, struct err *err)
+/* The memory of a device on which nine tenths of what is free are enough. */
+static double enough(const struct engine *e, const struct engine_plan *plan)
+{
+    struct device_memory m = e->backend->memory(e->backend);
+
+    return (double)(m.total - m.free) + (double)plan->total / FREE_SHARE;
+}
+
+static int refuse(const struct engine *e, const struct engine_plan *plan, const struct engine_work *w, struct err *err)
 {
     struct buf areas = { 0 };
     char size[TEXT_SHORT], limit[TEXT_SHORT];
@@ -192,9 +203,11 @@ static int refuse(const struct engine_plan *plan, const struct engine_work *w, s
             buf_printf(&areas, "%s%s %s", areas.n ? ", " : "", plan_area_name[i],
                        text_bytes(size, (double)plan->bytes[i]));
     err_set(err, ERR_NOMEM, "%d tokens need %s of memory (%s), and %s may be taken", w->n_tokens,
-            text_bytes(size, (double)sum(plan->bytes, 0, PLAN_AREAS - 1)), buf_str(&areas),
-            text_bytes(limit, (double)plan->limit));
+            text_bytes(size, (double)plan->total), buf_str(&areas), text_bytes(limit, (double)plan->limit));
     buf_release(&areas);
+    if (!plan->is_given)
+        err_add(err, "; it fits a %s of %s", strcmp(e->backend->name, "cuda") == 0 ? "GPU" : "machine",
+                text_bytes(size, enough(e, plan)));
     return err->code;
 }
 
@@ -253,7 +266,7 @@ static int plan_context(const struct engine *e, const struct engine_work *w, str
     mine.bytes[PLAN_SEQUENCES] = f.rest;
     mine.total = max(sum(mine.bytes, 0, PLAN_AREAS - 1), mine.bytes[PLAN_WEIGHTS] + mine.bytes[PLAN_LOADING]);
     if (mine.total > plan->limit || (w->n_configs > 0 && f.variants == 0))
-        return refuse(&mine, w, err);
+        return refuse(e, &mine, w, err);
     if (mine.total > plan->total)
         *plan = mine;
     return 0;
@@ -262,9 +275,9 @@ static int plan_context(const struct engine *e, const struct engine_work *w, str
 int engine_plan(const struct engine *e, const struct engine_work *work, int n, struct engine_plan *plan,
                 struct err *err)
 {
-    *plan = (struct engine_plan){ .limit = plan->limit };
-    if (plan->limit == 0)
-        plan->limit = (uint64_t)(0.9 * (double)e->backend->memory(e->backend).free);
+    *plan = (struct engine_plan){ .limit = plan->limit, .is_given = plan->limit > 0 };
+    if (!plan->is_given)
+        plan->limit = (uint64_t)(FREE_SHARE * (double)e->backend->memory(e->backend).free);
     plan_fixed(e, work, n, plan);
     for (int i = 0; i < n; i++) {
         if (plan_context(e, &work[i], plan, err)) {

@@ -148,6 +148,7 @@ Test(plan, refuses_with_the_numbers)
     cr_assert(strstr(err.msg, "1000 tokens need") && strstr(err.msg, "weights") && strstr(err.msg, "the full cache") &&
                   strstr(err.msg, "may be taken"),
               "%s", err.msg);
+    cr_assert(!strstr(err.msg, "it fits"), "the limit is the caller's: %s", err.msg);
     engine_close(e);
     close_all();
 }
@@ -195,6 +196,16 @@ Test(plan, a_long_context_of_8b_fits_in_80_gb)
     cr_assert(strstr(err.msg, "131072 tokens need") && strstr(err.msg, "the full cache 16.0 GiB") &&
                   strstr(err.msg, "may be taken"),
               "%s", err.msg);
+    /* As much as it says is enough, and hardly less. */
+    const char *says = strstr(err.msg, "; it fits a machine of ");
+    double gib = 0;
+    cr_assert(says && sscanf(says, "; it fits a machine of %lf GiB", &gib) == 1, "%s", err.msg);
+    for (int less = 0; less < 2; less++) {
+        uint64_t total = (uint64_t)((gib + (less ? -0.1 : 0.1)) * 1073741824);
+        pretended = (struct device_memory){ total, total - 1000000000 };
+        plan = (struct engine_plan){ 0 };
+        cr_assert_eq(engine_plan(e, &work, 1, &plan, &err), less ? ERR_NOMEM : 0, "%s", err.msg);
+    }
     free(config);
     engine_close(e);
 }
