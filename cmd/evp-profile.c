@@ -2,7 +2,7 @@
  *
  * Three phases. plan(): the inputs, the model's header and tokenizer, the contents of FILE; refuses all that can be
  * refused without a device. measure(): a device is open; no process may be started. finish(): the device is closed;
- * writes FILE.
+ * writes FILE. With --devices each device is open in a process of its own (cmd/profile_crew.h).
  *
  * Reports the work and its expected time before it starts. Keeps each finished context (profiler/run/shards.h). Reports
  * a context that cannot be profiled and leaves it out.
@@ -14,7 +14,7 @@
 #include "cmd/interrupt.h"
 #include "cmd/model_say.h"
 #include "cmd/next.h"
-#include "cmd/profile_memory.h"
+#include "cmd/profile_crew.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
@@ -35,7 +35,7 @@ static const char default_configs[] = CONFIG_USUAL;
 enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
 
 static struct {
-    const char *model, *chat, *configs, *cells, *sample, *backend, *dtype, *output, *on;
+    const char *model, *chat, *configs, *cells, *sample, *backend, *devices, *dtype, *output, *on;
     int max_new_tokens, threads, seed;
     int only, measure; // enum grid_split; MEASURE_ANSWERS, MEASURE_LIKELIHOOD
     struct shard shard;
@@ -74,6 +74,8 @@ static const struct opt opts[] = {
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
     OPT_BACKEND(&cfg.backend, BACKEND_NAMES),
+    OPT_TEXT(0, "devices", &cfg.devices, "0,1,..|all",
+             "profile on these GPUs, numbered as CUDA_VISIBLE_DEVICES orders them, with a process for each"),
     OPT_DTYPE(&cfg.dtype, BACKEND_DTYPES),
     OPT_THREADS(&cfg.threads),
     OPT_MEMORY(&cfg.memory),
@@ -127,11 +129,12 @@ struct job {
     bool *sampled; // (contexts) with --sample
     struct config *config;
     int n_configs;
-    struct model *model;         // open from plan() to the end
-    struct tokenizer *tokenizer; // open in plan()
-    struct engine *engine;       // open in measure()
-    struct session *session;
-    char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX], backend[32]; // backend: its kind; "" until it is open
+    struct model *model;          // open from plan() to the end
+    struct tokenizer *tokenizer;  // open in plan()
+    struct profile_device device; // open in measure(); with --devices only kind, dtype, plan, cost and speed
+    struct crew *crew;            // with --devices, open in measure()
+    struct worker_job for_worker;
+    char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX];
     char *lineage;
     struct table_made made;
     struct shards shards;
@@ -141,19 +144,11 @@ struct job {
     struct timing timing;
     struct clock_wait wait; // at the last context's beginning
     int n_failed;           // contexts
+    int n_devices, n_devices_failed;
 };
-
-static void close_engine(struct job *j)
-{
-    session_free(j->session);
-    engine_close(j->engine);
-    j->session = NULL;
-    j->engine = NULL;
-}
 
 static void job_release(struct job *j)
 {
-    close_engine(j);
     grid_release(&j->grid);
     shards_close(&j->shards);
     tokenizer_free(j->tokenizer);
@@ -212,13 +207,25 @@ static int read_cells(struct job *j, struct err *err)
     return 0;
 }
 
+static int check_devices(struct err *err)
+{
+    if (!cfg.devices)
+        return 0;
+    if (cfg.dry_run)
+        return err_set(err, ERR_USAGE, "--devices and --dry-run exclude each other: a dry run measures one device");
+    if (strcmp(cfg.backend, "auto") != 0 && strcmp(cfg.backend, "cuda") != 0)
+        return err_set(err, ERR_USAGE, "--devices are GPUs: it needs --backend cuda, not %s", cfg.backend);
+    cfg.backend = "cuda";
+    return 0;
+}
+
 static int read_inputs(struct job *j, const char *contexts, const char *questions, struct err *err)
 {
     if (!cfg.dry_run && (!cfg.output || cfg.on))
         return err_set(err, ERR_USAGE, cfg.on ? "--on needs --dry-run" : "--output is missing");
     if (strcmp(contexts, "-") == 0 && strcmp(questions, "-") == 0)
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
-    if (backend_check(cfg.backend, cfg.dtype, err))
+    if (backend_check(cfg.backend, cfg.dtype, err) || check_devices(err))
         return err->code;
     if (!cfg.cells && config_list(&j->config, &j->n_configs, cfg.configs, err))
         return err_wrap(err, "--configs");
@@ -330,94 +337,7 @@ static int plan(struct job *j, int argc, char **argv, int first, struct err *err
     return 0;
 }
 
-/* ---- the device ---------------------------------------------------------------------- */
-
-/* The dtype asked for; with auto the dtype of FILE's answers, which new answers must share. */
-static const char *dtype_wanted(const struct job *j)
-{
-    const struct table *have = &j->shards.have;
-
-    return strcmp(cfg.dtype, "auto") == 0 && have->n_contexts > 0 && have->dtype ? have->dtype : cfg.dtype;
-}
-
-static int open_engine(struct job *j, struct err *err)
-{
-    struct engine_options options = {
-        .backend = cfg.backend, .dtype = dtype_wanted(j), .n_threads = cfg.threads, .timed = cfg.common.verbose > 0
-    };
-    char *path = model_path(cfg.model, err);
-
-    options.model = path;
-    j->engine = path ? engine_open(&options, err) : NULL;
-    free(path);
-    if (!j->engine)
-        return err->code;
-    const struct backend *be = engine_backend(j->engine);
-    backend_say(be, cfg.threads);
-    snprintf(j->backend, sizeof(j->backend), "%s", be->kind);
-    j->made.backend = j->backend;
-    j->made.dtype = dtype_name(be->dtype);
-    return shards_set_made(&j->shards, &j->made, err);
-}
-
-/* Plans memory, then reads the weights. */
-static int load_engine(struct job *j, struct err *err)
-{
-    struct engine_plan plan = { .limit = cfg.memory };
-
-    if (profile_memory(&j->grid, j->engine, &plan, &j->n_failed, err))
-        return err->code;
-    profile_say_memory(&plan);
-    if (engine_load(j->engine, &plan, err))
-        return err->code;
-    j->session = session_new(j->engine, err);
-    return j->session ? 0 : err->code;
-}
-
-static struct run job_run(struct job *j)
-{
-    return (struct run){ .engine = j->engine,
-                         .session = j->session,
-                         .grid = &j->grid,
-                         .made = &j->made,
-                         .lineage = j->lineage,
-                         .arg = j,
-                         .pace = &j->pace,
-                         .timing = &j->timing };
-}
-
-/* The first context with open answers. */
-static const struct work *first_open(const struct grid *g)
-{
-    const struct work *w = g->work;
-
-    while (w->n_open == 0)
-        w++;
-    return w;
-}
-
-static int say_cost(struct job *j, struct err *err)
-{
-    struct run run = job_run(j);
-    struct engine_cost cost;
-    char time[TEXT_SHORT], hours[TEXT_SHORT];
-    double speed;
-
-    if (grid_cost(&j->grid, j->engine, &cost, err) || run_speed(&run, first_open(&j->grid), &speed, err))
-        return err->code;
-    j->pace.of[PACE_PREFILL].total = cost.prefill_flop;
-    j->pace.of[PACE_ANSWERS].total = cost.decode_flop;
-    for (int i = 0; i < j->grid.n_work; i++)
-        j->pace.of[PACE_DERIVING].total += run_derived(&j->grid, &j->grid.work[i]);
-    pace_begin(&j->pace, speed);
-    double left = pace_left(&j->pace);
-    log_info("about %s (%s), at %.0f GFLOP/s, the speed of backend %s here in %s%s", text_seconds(time, left),
-             profile_hours(hours, left, strcmp(j->backend, "cuda") == 0), speed / 1e9, j->made.backend, j->made.dtype,
-             clock_is_busy((struct clock_wait){ 0 }) ? "; busy: other work shares the cores, so this is rough" : "");
-    return 0;
-}
-
-/* ---- the work ---------------------------------------------------------------------------- */
+/* ---- what happens to contexts ------------------------------------------------------- */
 
 static void on_tokens(void *arg, int64_t tokens)
 {
@@ -443,9 +363,116 @@ static void on_failure(void *arg, const struct work *w, const struct err *why)
     j->n_failed++;
 }
 
+static struct run_watch watch_of(struct job *j)
+{
+    return (struct run_watch){ on_context, on_failure, j };
+}
+
+/* ---- the device ---------------------------------------------------------------------- */
+
+/* The dtype asked for; with auto the dtype of FILE's answers, which new answers must share. */
+static const char *dtype_wanted(const struct job *j)
+{
+    const struct table *have = &j->shards.have;
+
+    return strcmp(cfg.dtype, "auto") == 0 && have->n_contexts > 0 && have->dtype ? have->dtype : cfg.dtype;
+}
+
+static struct profile_want want(const struct job *j)
+{
+    return (struct profile_want){ .model = cfg.model,
+                                  .backend = cfg.backend,
+                                  .dtype = dtype_wanted(j),
+                                  .n_threads = cfg.threads,
+                                  .timed = cfg.common.verbose > 0,
+                                  .memory = cfg.memory };
+}
+
+static struct run job_run(struct job *j)
+{
+    return (struct run){ .engine = j->device.engine,
+                         .session = j->device.session,
+                         .grid = &j->grid,
+                         .made = &j->made,
+                         .lineage = j->lineage,
+                         .arg = j,
+                         .pace = &j->pace,
+                         .timing = &j->timing };
+}
+
+static void begin_pace(struct job *j)
+{
+    j->pace.of[PACE_PREFILL].total = j->device.cost.prefill_flop;
+    j->pace.of[PACE_ANSWERS].total = j->device.cost.decode_flop;
+    for (int i = 0; i < j->grid.n_work; i++)
+        j->pace.of[PACE_DERIVING].total += run_derived(&j->grid, &j->grid.work[i]);
+    pace_begin(&j->pace, j->device.speed);
+    profile_say_cost(&j->device, pace_left(&j->pace), j->n_devices);
+}
+
+static int open_device(struct job *j, struct err *err)
+{
+    const struct profile_want all = want(j);
+
+    j->n_devices = 1;
+    if (profile_device_open(&j->device, &all, err))
+        return err->code;
+    backend_say(engine_backend(j->device.engine), cfg.threads);
+    return profile_device_made(&j->device, &j->made, &j->shards, err);
+}
+
+/* Plans memory, then reads the weights. */
+static int load_device(struct job *j, struct err *err)
+{
+    const struct profile_want all = want(j);
+    const struct run_watch watch = watch_of(j);
+
+    if (profile_device_plan(&j->device, &all, &j->grid, &watch, err))
+        return err->code;
+    profile_say_memory(&j->device.plan);
+    if (profile_device_load(&j->device, err))
+        return err->code;
+    const struct run run = job_run(j);
+    return profile_device_speed(&j->device, &run, err);
+}
+
+static int open_crew(struct job *j, struct err *err)
+{
+    j->for_worker = (struct worker_job){ want(j), &j->grid, &j->shards, &j->made, j->lineage };
+    j->crew = crew_start(&j->for_worker, cfg.devices, &j->device, err);
+    if (!j->crew)
+        return err->code;
+    j->n_devices = crew_size(j->crew, &j->n_devices_failed);
+    return profile_device_made(&j->device, &j->made, &j->shards, err);
+}
+
+static int load_crew(struct job *j, struct err *err)
+{
+    const struct run_watch watch = watch_of(j);
+
+    if (crew_load(j->crew, &watch, &j->device, err))
+        return err->code;
+    profile_say_memory(&j->device.plan);
+    return 0;
+}
+
+/* From opening the device, or the devices, to the first context. */
+static int get_ready(struct job *j, struct err *err)
+{
+    int code = cfg.devices ? open_crew(j, err) : open_device(j, err);
+
+    if (!code)
+        code = j->crew ? load_crew(j, err) : load_device(j, err);
+    if (!code)
+        begin_pace(j);
+    return code;
+}
+
+/* ---- the work ---------------------------------------------------------------------------- */
+
 static int do_all(struct job *j, struct err *err)
 {
-    const struct run_watch watch = { on_context, on_failure, j };
+    const struct run_watch watch = watch_of(j);
     struct run run = job_run(j);
     int64_t total = 0;
 
@@ -454,7 +481,7 @@ static int do_all(struct job *j, struct err *err)
     for (int i = 0; i < j->grid.n_work; i++)
         total += run_tokens(&j->grid, &j->grid.work[i]);
     progress_begin("tokens", total);
-    int code = run_all(&run, &j->shards, &watch, err);
+    int code = j->crew ? crew_run(j->crew, &run, &watch, err) : run_all(&run, &j->shards, &watch, err);
     progress_end();
     return code;
 }
@@ -464,20 +491,19 @@ static int measure(struct job *j, struct err *err)
 {
     if (j->grid.n_answers == 0)
         return 0;
-    int code = open_engine(j, err);
-    if (!code)
-        code = load_engine(j, err);
-    if (!code)
-        code = say_cost(j, err);
+    int code = get_ready(j, err);
     if (!code && !cfg.dry_run)
         code = shards_begin(&j->shards, err);
     if (!code && !cfg.dry_run)
         interrupt_goes_on();
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
-    if (j->session && cfg.common.verbose > 0)
-        profile_say_ops(engine_backend(j->engine));
-    close_engine(j);
+    if (j->device.session && cfg.common.verbose > 0)
+        profile_say_ops(engine_backend(j->device.engine));
+    profile_device_close(&j->device);
+    if (j->crew)
+        crew_size(j->crew, &j->n_devices_failed);
+    crew_end(j->crew, &j->timing);
     if (code && j->shards.fresh)
         log_info("finished contexts are kept in '%s'; run the same command again for the others", j->shards.dir);
     return code;
@@ -520,6 +546,10 @@ static int finish(struct job *j, double start, struct err *err)
     summary_int("contexts_left_out", n_lost);
     summary_int("questions_left_out", g->n_refused_questions);
     summary_int("contexts_forgotten", j->shards.n_forgotten);
+    if (cfg.devices) {
+        summary_int("devices", j->n_devices);
+        summary_int("devices_failed", j->n_devices_failed);
+    }
     if (j->shards.n_forgotten)
         log_info("%d context%s left '%s': no question within --forget before the newest one", j->shards.n_forgotten,
                  j->shards.n_forgotten == 1 ? "" : "s", cfg.output);
@@ -545,10 +575,10 @@ static int run_job(struct job *j, int argc, char **argv, int first, struct err *
     return measure(j, err) ? err->code : finish(j, start, err);
 }
 
-/* Were rows left out? */
+/* Were rows left out, or did a device fail? */
 static bool is_partial(const struct job *j)
 {
-    return j->n_failed || j->grid.n_refused || j->grid.n_refused_questions;
+    return j->n_failed || j->n_devices_failed || j->grid.n_refused || j->grid.n_refused_questions;
 }
 
 int main(int argc, char **argv)

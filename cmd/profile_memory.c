@@ -1,8 +1,6 @@
 /* profile_memory.c - contexts that cannot fit are reported and left out, until the others fit. */
 #include "cmd/profile_memory.h"
 
-#include "base/log.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +20,8 @@ static void leave_out(struct planned *p, int at)
     memmove(p->work + at, p->work + at + 1, after * sizeof(*p->work));
 }
 
-static int plan_all(struct planned *p, struct engine *e, struct engine_plan *plan, struct err *err)
+static int plan_all(struct planned *p, struct engine *e, struct engine_plan *plan, const struct run_watch *watch,
+                    struct err *err)
 {
     const uint64_t limit = plan->limit;
 
@@ -30,15 +29,16 @@ static int plan_all(struct planned *p, struct engine *e, struct engine_plan *pla
         *plan = (struct engine_plan){ .limit = limit };
         if (!engine_plan(e, p->work, p->n, plan, err))
             return 0;
-        log_error("context '%s': %s", p->of[plan->refused]->context->id, err->msg);
+        watch->failed(watch->arg, p->of[plan->refused], err);
         leave_out(p, plan->refused);
     }
     return err_set(err, ERR_NOMEM, "no context fits in memory");
 }
 
-int profile_memory(struct grid *g, struct engine *e, struct engine_plan *plan, int *n_failed, struct err *err)
+int profile_memory(struct grid *g, struct engine *e, struct engine_plan *plan, const struct run_watch *watch,
+                   struct err *err)
 {
-    int n_configs, n;
+    int n_configs;
     const struct config **config = grid_configs(g, &n_configs, err);
     struct planned p = { calloc((size_t)g->n_work, sizeof(*p.of)), calloc((size_t)g->n_work, sizeof(*p.work)), 0 };
     int code = config && p.of && p.work ? 0 : err_nomem(err);
@@ -48,10 +48,8 @@ int profile_memory(struct grid *g, struct engine *e, struct engine_plan *plan, i
             p.of[p.n] = &g->work[i];
             p.work[p.n++] = work_at_most(g, &g->work[i], config, n_configs);
         }
-    n = p.n;
     if (!code)
-        code = plan_all(&p, e, plan, err);
-    *n_failed += n - p.n;
+        code = plan_all(&p, e, plan, watch, err);
     free(p.of);
     free(p.work);
     free(config);

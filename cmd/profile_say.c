@@ -1,6 +1,7 @@
 /* profile_say.c - evp-profile's messages before the work, and with -v at the end. */
 #include "cmd/profile_say.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
 #include "kernels/timed.h"
@@ -51,6 +52,18 @@ void profile_say_memory(const struct engine_plan *plan)
     for (int i = 0; i < PLAN_AREAS; i++)
         if (plan->bytes[i])
             log_debug("%s: %s", plan_area_name[i], text_bytes(size, (double)plan->bytes[i]));
+}
+
+void profile_say_cost(const struct profile_device *d, double seconds, int n_devices)
+{
+    bool on_gpu = strncmp(d->kind, "cuda", 4) == 0;
+    char time[TEXT_SHORT], hours[TEXT_SHORT], devices[TEXT_SHORT] = "";
+
+    if (n_devices > 1)
+        snprintf(devices, sizeof(devices), " on %d devices", n_devices);
+    log_info("about %s%s (%s), at %.0f GFLOP/s, the speed of backend %s here in %s%s", text_seconds(time, seconds),
+             devices, profile_hours(hours, seconds * n_devices, on_gpu), d->speed / 1e9, d->kind, dtype_name(d->dtype),
+             clock_is_busy((struct clock_wait){ 0 }) ? "; busy: other work shares the cores, so this is rough" : "");
 }
 
 void profile_say_ops(const struct backend *be)

@@ -3,7 +3,7 @@
 #define EVP_PROFILE_SAY_H
 
 #include "base/parse.h"
-#include "engine/transformer/engine.h"
+#include "cmd/profile_device.h"
 #include "profiler/run/grid.h"
 #include "profiler/run/timing.h"
 
@@ -14,6 +14,9 @@ void profile_say_refused(const struct grid *g);
 void profile_say_plan(const struct grid *g, const char *output);
 
 void profile_say_memory(const struct engine_plan *plan);
+
+/* The expected time of work that takes `seconds` on n devices together. */
+void profile_say_cost(const struct profile_device *d, double seconds, int n_devices);
 
 /* "2.4 hours", "0.031 GPU hours". */
 const char *profile_hours(char out[TEXT_SHORT], double seconds, bool on_gpu);

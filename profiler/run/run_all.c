@@ -1,8 +1,8 @@
 /* run_all.c - the loop over the contexts of a grid. */
 #include "profiler/run/run_all.h"
 
-static int run_one(const struct run *run, struct shards *shards, const struct run_watch *watch, const struct work *w,
-                   struct err *err)
+int run_context(const struct run *run, struct shards *shards, const struct run_watch *watch, const struct work *w,
+                struct err *err)
 {
     struct table result;
 
@@ -22,7 +22,7 @@ static int run_one(const struct run *run, struct shards *shards, const struct ru
 int run_all(const struct run *run, struct shards *shards, const struct run_watch *watch, struct err *err)
 {
     for (int i = 0; i < run->grid->n_work; i++)
-        if (run->grid->work[i].n_open && run_one(run, shards, watch, &run->grid->work[i], err))
+        if (run->grid->work[i].n_open && run_context(run, shards, watch, &run->grid->work[i], err))
             return err->code;
     return 0;
 }

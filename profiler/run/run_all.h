@@ -13,9 +13,12 @@ struct run_watch {
     void *arg;
 };
 
-/* Reports a context that fails to watch->failed() and leaves it out. Failures that every later context would meet too
- * end the run: ERR_LOST, ERR_DEVICE, and a result that cannot be written. The shards keep their results.
- */
+/* One context. One that fails is told to watch->failed(), and 0 is returned. Failures that every later context would
+ * meet too are returned: ERR_LOST, ERR_DEVICE, and a result that cannot be written. */
+int run_context(const struct run *run, struct shards *shards, const struct run_watch *watch, const struct work *w,
+                struct err *err) MUST_CHECK;
+
+/* All, up to such a failure. The shards keep their results. */
 int run_all(const struct run *run, struct shards *shards, const struct run_watch *watch, struct err *err) MUST_CHECK;
 
 #endif

@@ -31,6 +31,14 @@ bool timing_again(const struct timing *timing, const struct timed *t, double flo
     return (t->n == 1 || timing_is_noisy(t->fastest, timed_spread(t))) && timing->repeated_s + t->fastest <= budget;
 }
 
+static void note_worst(struct timing *timing, const struct timed *t, const char *id)
+{
+    if (t->n > 1 && (!timing->worst.n || t->slowest - t->fastest > timing->worst.slowest - timing->worst.fastest)) {
+        timing->worst = *t;
+        snprintf(timing->worst_id, sizeof(timing->worst_id), "%s", id);
+    }
+}
+
 void timing_add(struct timing *timing, const char *id, const struct timed *t, double flop)
 {
     double spread = timed_spread(t);
@@ -39,8 +47,15 @@ void timing_add(struct timing *timing, const char *id, const struct timed *t, do
     timing->n_repeated += t->n > 1;
     timing->n_noisy += timing_is_noisy(t->fastest, spread);
     timing->best_rate = fmax(timing->best_rate, flop / t->fastest);
-    if (t->n > 1 && (!timing->worst.n || t->slowest - t->fastest > timing->worst.slowest - timing->worst.fastest)) {
-        timing->worst = *t;
-        snprintf(timing->worst_id, sizeof(timing->worst_id), "%s", id);
-    }
+    note_worst(timing, t, id);
+}
+
+void timing_unite(struct timing *timing, const struct timing *other)
+{
+    timing->repeated_s += other->repeated_s;
+    timing->n_contexts += other->n_contexts;
+    timing->n_repeated += other->n_repeated;
+    timing->n_noisy += other->n_noisy;
+    timing->best_rate = fmax(timing->best_rate, other->best_rate);
+    note_worst(timing, &other->worst, other->worst_id);
 }

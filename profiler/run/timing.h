@@ -60,6 +60,9 @@ struct timing {
 /* Is another measurement of this prefill (`flop` operations) worth its time? */
 bool timing_again(const struct timing *timing, const struct timed *t, double flop);
 
+/* Adds what another process of the same run noted. */
+void timing_unite(struct timing *timing, const struct timing *other);
+
 /* Notes a finished context. */
 void timing_add(struct timing *timing, const char *id, const struct timed *t, double flop);
 

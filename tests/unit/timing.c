@@ -101,3 +101,21 @@ Test(timing, a_run_knows_its_worst)
     cr_assert_str_eq(run.worst_id, "c");
     cr_assert_eq(run.worst.slowest, 3);
 }
+
+Test(timing, of_several_processes)
+{
+    struct timing one = { 0 }, other = { 0 }, all = { 0 };
+    struct timed small = timed(1, 1.1), large = timed(2, 3), once = timed(1, 0);
+
+    timing_add(&one, "a", &small, 10);
+    timing_add(&one, "b", &once, 10);
+    timing_add(&other, "c", &large, 30);
+    one.repeated_s = 1;
+    other.repeated_s = 2;
+    timing_unite(&all, &one);
+    timing_unite(&all, &other);
+    timing_unite(&all, &(struct timing){ 0 });
+    cr_assert(all.n_contexts == 3 && all.n_repeated == 2 && all.n_noisy == 1 && all.repeated_s == 3);
+    cr_assert(all.best_rate == 15 && all.worst.slowest == 3);
+    cr_assert_str_eq(all.worst_id, "c");
+}
