@@ -180,7 +180,7 @@ static void check_refused(const struct pair *p)
 
     for (int i = 0; i < 2; i++) {
         const struct attn_case c = { ATTN_OWN, 1, 1, wide[i], { { 0, 1, 0, 1 } } };
-        const struct work_shape shape = { 1, 1, 1, wide[i], 1, 64, 64, 64, 0, 0, 0 };
+        const struct work_shape shape = { 1, 1, 1, wide[i], 1, 64, 64, 64, 0, 0, 0, 0 };
         struct err err = { 0 };
         if (has_heads(p->got, wide[i]))
             continue;
