@@ -370,6 +370,7 @@ struct backend *around_open(struct backend *inner, const struct around_hooks *ho
         .instead = inner->instead,
         .dtype = inner->dtype,
         .pass_rows = inner->pass_rows,
+        .plain_weights = inner->plain_weights,
         .free = around_free,
         .watch_start = around_watch_start,
         .watch_stop = around_watch_stop,

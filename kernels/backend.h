@@ -228,6 +228,7 @@ struct backend {
     int pass_rows;       // tokens in one pass at which products run at full speed
     uint64_t n_numbered; // attn_spans.number given out last
     double watch_s;      // of the stopwatch of backends that compute on the host
+    bool plain_weights;  // a weight's `at` are its rows in the backend's dtype, one after the other
 
     /* memory: plain addresses, so offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when memory runs out; 0 bytes give an address too. read waits for all earlier ops and returns the first

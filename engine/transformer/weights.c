@@ -1,6 +1,7 @@
 /* weights.c - a model's tensors on the device: layer by layer, each in the file's own numbers if they can be used as
  * they are.
  */
+#include "engine/model/model_internal.h"
 #include "engine/transformer/engine_internal.h"
 
 #include <stdlib.h>
@@ -116,8 +117,18 @@ static int load_vector(struct loader *l, struct group g, int layer, float **out,
     return 0;
 }
 
-/* The embedding as rows, a second copy if it is also the output matrix. In the file's 16-bit type, or in the
- * backend's. */
+/* Is the embedding of a tied model read from its output matrix? Not where that would round it. */
+static bool embedding_is_head(const struct engine *e)
+{
+    struct tensor t;
+    struct err ignored;
+
+    if (!e->config.tied || !e->backend->plain_weights || model_find(e->model, TENSOR_EMBEDDING, 0, &t, &ignored))
+        return false;
+    return t.type != WEIGHT_F16 || e->backend->dtype == DTYPE_F32;
+}
+
+/* The embedding as rows, in the file's 16-bit type or in the backend's. */
 static int load_embedding(struct loader *l, struct err *err)
 {
     struct engine *e = l->engine;
@@ -205,12 +216,14 @@ static int load_ends(struct loader *l, struct err *err)
 {
     struct engine *e = l->engine;
 
-    if (load_embedding(l, err))
+    if (!embedding_is_head(e) && load_embedding(l, err))
         return err->code;
     model_forget(e->model);
     if (load_vector(l, (struct group){ TENSOR_NORM, 1 }, 0, &e->norm, err))
         return err->code;
     e->head = load_weight(l, (struct group){ TENSOR_HEAD, 1 }, 0, err);
+    if (e->head && !e->embedding.at)
+        e->embedding = (struct mat){ e->head->at, e->backend->dtype, e->head->out, e->head->in, e->head->in };
     return e->head ? 0 : err->code;
 }
 
@@ -271,8 +284,9 @@ void weights_free(struct engine *e)
 
     for (int i = 0; i < e->config.n_layers && e->layer; i++)
         free_layer(be, &e->layer[i], e->config.n_experts);
+    if (!e->head || e->embedding.at != e->head->at)
+        be->free(be, e->embedding.at);
     be->weight_free(be, e->head);
-    be->free(be, e->embedding.at);
     be->free(be, e->norm);
     free(e->layer);
     e->layer = NULL;
@@ -327,8 +341,9 @@ static struct weight_bytes layers_bytes(const struct engine *e)
 static struct weight_bytes ends_bytes(const struct engine *e)
 {
     const struct model_config *c = &e->config;
-    struct weight_bytes all = { .kept = pool_size(numbers_of(c, TENSOR_EMBEDDING) * dtype_size(e->backend->dtype)) +
-                                        pool_size((size_t)c->d_model * sizeof(float)) };
+    size_t rows = numbers_of(c, TENSOR_EMBEDDING) * dtype_size(e->backend->dtype);
+    struct weight_bytes all = { .kept = pool_size((size_t)c->d_model * sizeof(float)) +
+                                        (embedding_is_head(e) ? 0 : pool_size(rows)) };
 
     add_weights(&all, e->backend, (struct tensor_shape){ c->n_vocab, c->d_model }, 1);
     all.making += ends_space(e);

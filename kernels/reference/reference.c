@@ -57,6 +57,7 @@ struct backend *reference_open(enum dtype dtype, struct err *err)
         .kind = "reference",
         .dtype = dtype,
         .pass_rows = 512,
+        .plain_weights = true,
         .sync = sync_failure,
         .scratch = scratch,
         .weight_new = reference_weight_new,
