@@ -375,6 +375,21 @@ static int choose_attention(struct cuda *c, const struct cudaDeviceProp *prop, s
     return 0;
 }
 
+/* Of a device's memory a 64th, or STATE_BYTES; or EVP_CUDA_STATES, in MiB, to measure what they bring. */
+static int choose_state_bytes(struct cuda *c, const struct cudaDeviceProp *prop, struct err *err)
+{
+    const char *text = getenv("EVP_CUDA_STATES");
+    char *end = NULL;
+    long mib = text ? strtol(text, &end, 10) : 0;
+
+    if (text && (end == text || *end || mib < 1 || mib > 1 << 20))
+        return err_set(err, ERR_USAGE, "EVP_CUDA_STATES is a number of MiB, not '%s'", text);
+    c->state_bytes = prop->totalGlobalMem / 64 < STATE_BYTES ? prop->totalGlobalMem / 64 : STATE_BYTES;
+    if (text)
+        c->state_bytes = (size_t)mib << 20;
+    return 0;
+}
+
 static int check_device(struct cuda *c, int device, struct err *err)
 {
     struct cudaDeviceProp prop;
@@ -389,9 +404,8 @@ static int check_device(struct cuda *c, int device, struct err *err)
         return err_set(err, ERR_DEVICE, "the GPU is too old: '%s' has compute capability %d.%d, and %d.%d is needed",
                        prop.name, prop.major, prop.minor, OLDEST_SM / 10, OLDEST_SM % 10);
     c->shared_max = prop.sharedMemPerBlockOptin;
-    c->state_bytes = prop.totalGlobalMem / 64 < STATE_BYTES ? prop.totalGlobalMem / 64 : STATE_BYTES;
     snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
-    return choose_attention(c, &prop, err);
+    return choose_attention(c, &prop, err) ? err->code : choose_state_bytes(c, &prop, err);
 }
 
 static void choose_dtype(struct cuda *c, const char *dtype)

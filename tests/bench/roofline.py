@@ -22,11 +22,11 @@ GPUS = {"h200": ("H200 SXM", 989.4e12, 4.8e12), "h100": ("H100 SXM", 989.4e12, 3
 ATTAINABLE = {"flop": 0.80, "bytes": 0.90}
 
 # The share of its ceiling that an op should reach, by (phase, op), or by op; bandwidth-bound ops: 0.80. Of 792 TFLOP/s:
-# cublasLt's products 700 (at 2,000 rows 680: 97 % of the last wave of tiles); attention on mma.sync as FlashAttention-2
-# 335, of which rows shared by questions can use 78 %, 200 rows of two tiles; column_stats, bound by its instructions, 325.
-# A question alone runs the algorithm of 2,048 rows. best: its rows fill 75 % of their tiles.
-SHARE = {("prefill", "gemm"): 0.88, ("answers", "gemm"): 0.86, ("question", "gemm"): 0.60, "attend text": 0.42,
-         "attend shared": 0.33, "attend own": 0.75, "column_stats": 0.41, "moe": 0.50, "best": 0.75}
+# cublasLt's products 700 (at 2,000 rows 680: 97 % of the last wave of tiles); attention on wgmma 540, as FlashAttention-3
+# without TMA, of which rows shared by questions can use 78 %, 200 rows of two tiles, less their states; column_stats,
+# bound by its instructions, 325. A question alone runs the algorithm of 2,048 rows. best: its rows fill 75 % of their tiles.
+SHARE = {("prefill", "gemm"): 0.88, ("answers", "gemm"): 0.86, ("question", "gemm"): 0.60, "attend text": 0.68,
+         "attend shared": 0.49, "attend own": 0.75, "column_stats": 0.41, "moe": 0.50, "best": 0.75}
 BANDWIDTH_SHARE = 0.80
 
 # L layers, D width, H query heads, G key-value heads, K columns of a head, F of the MLP, V vocabulary; E experts, U of

@@ -4,9 +4,10 @@
  *
  * The job is a context of 32,768 tokens of Llama-3.1-8B, 40 variants and 50 questions (tests/bench/roofline.py); small:
  * the same with tiny sizes, for a device that is emulated. products: each weight of a layer and the output matrix by 1
- * to 4,096 rows, and which algorithm computes it. attention: a pass of the prefill; 40 variants with 50 rows each; one
- * with 1,600 rows beside 39 with 50; 2,000 sequences' own tokens. Times are the fastest of some. "differ" counts what
- * had other bits alone than in company: rows of products, spans of attention; the status is 1 where one had.
+ * to 4,096 rows, and which algorithm computes it; the tokens of 2,000 rows, the most likely and drawn ones. attention:
+ * a pass of the prefill; 40 variants with 50 rows each; one with 1,600 rows beside 39 with 50; 2,000 sequences' own
+ * tokens. Times are the fastest of some. "differ" counts what had other bits alone than in company: rows of products,
+ * tokens, spans of attention; the status is 1 where one had.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -231,6 +232,85 @@ static struct weight *weight_of(struct bench *b, int out, int in)
     return w;
 }
 
+/* ---- tokens ------------------------------------------------------------- */
+
+/* Rows whose tokens are chosen, and a random number for each; space for the results on the device. */
+struct choice {
+    const struct weight *head;
+    struct mat x;
+    double *unit;
+    void *to;
+};
+
+static const struct {
+    const char *name;
+    size_t bytes; // of a result
+} ways[] = { { "best", sizeof(struct best) }, { "draw", sizeof(struct drawn_token) } };
+
+/* The results of n rows, by ways[way], on the host. */
+static char *choose(struct bench *b, const struct choice *c, int way, int first, int n)
+{
+    struct mat x = c->x;
+
+    x.at = (char *)x.at + (size_t)first * (size_t)x.pitch * number_bytes(b);
+    x.rows = n;
+    if (way == 0)
+        b->be->best(b->be, c->to, x, c->head);
+    else
+        b->be->draw(b->be, c->to, x, c->head, &(struct draw_job){ .unit = c->unit + first, .temperature = 0.3 });
+    return on_host(b, c->to, (size_t)n * ways[way].bytes);
+}
+
+static void run_way(struct bench *b, const struct choice *c, int way)
+{
+    enum { ALONE = 5 };
+    const int n = c->x.rows;
+    const size_t bytes = ways[way].bytes;
+    char *all = NULL;
+    double best = INFINITY;
+
+    for (int i = 0; i < REPEATS; i++) {
+        double begin = b->be->clock(b->be);
+        free(all);
+        all = choose(b, c, way, 0, n);
+        double taken = b->be->clock(b->be) - begin;
+        best = taken < best ? taken : best;
+    }
+    for (int i = 0; i < n; i += (n + ALONE - 1) / ALONE) {
+        char *alone = choose(b, c, way, i, 1);
+        b->n_differ += memcmp(alone, all + (size_t)i * bytes, bytes) != 0;
+        free(alone);
+    }
+    free(all);
+    json_begin(&b->out, NULL, '{');
+    json_put_text(&b->out, "tokens", ways[way].name);
+    json_put_int(&b->out, "rows", n);
+    json_put_real(&b->out, "seconds", best);
+    json_end(&b->out, '}');
+}
+
+/* Of a decoding step: the tokens of all sequences. Some rows alone must have the same. */
+static void run_tokens(struct bench *b, const struct weight *head)
+{
+    const int n = b->of->variants * b->of->questions, D = head->in;
+    struct choice c = { head,
+                        { random_numbers(b, (size_t)n * (size_t)D), b->be->dtype, n, D, D },
+                        calloc((size_t)n, sizeof(*c.unit)),
+                        take(b, (size_t)n * sizeof(struct drawn_token)) };
+
+    if (!c.unit)
+        stop("memory", &(struct err){ .code = ERR_NOMEM, .msg = "out of memory" });
+    for (int i = 0; i < n; i++)
+        c.unit[i] = (i + 0.5) / n;
+    json_begin(&b->out, "tokens", '[');
+    for (int way = 0; way < 2; way++)
+        run_way(b, &c, way);
+    json_end(&b->out, ']');
+    free(c.unit);
+    b->be->free(b->be, c.to);
+    b->be->free(b->be, c.x.at);
+}
+
 static void run_products(struct bench *b)
 {
     const struct sizes *z = b->of;
@@ -241,13 +321,17 @@ static void run_products(struct bench *b)
                            { .name = "down", z->width, z->mlp, DTYPE_F32, NULL, NULL, NULL, NULL },
                            { .name = "head", z->vocab, z->width, DTYPE_F32, NULL, NULL, NULL, NULL } };
 
+    enum { N = sizeof(p) / sizeof(*p) };
     json_begin(&b->out, "products", '[');
-    for (size_t i = 0; i < sizeof(p) / sizeof(*p); i++) {
+    for (size_t i = 0; i < N; i++) {
         p[i].w = weight_of(b, p[i].out, p[i].in);
         run_product(b, &p[i]);
-        b->be->weight_free(b->be, p[i].w);
+        if (i + 1 < N)
+            b->be->weight_free(b->be, p[i].w);
     }
     json_end(&b->out, ']');
+    run_tokens(b, p[N - 1].w);
+    b->be->weight_free(b->be, p[N - 1].w);
 }
 
 /* ---- attention ---------------------------------------------------------- */
