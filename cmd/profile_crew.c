@@ -84,16 +84,28 @@ static void gone(struct crew *c, struct member *m, const struct err *why)
     }
 }
 
+/* Waits for the end of a process, but not for ever: a broken device can keep it from ending. false: it did not. */
+static bool reap(struct member *m, int *status)
+{
+    enum { TRIES = 1000, TRY_MS = 10 };
+
+    for (int i = 0; i < TRIES && m->process > 0; i++)
+        if (waitpid(m->process, status, WNOHANG) != 0)
+            m->process = 0;
+        else
+            poll(NULL, 0, TRY_MS);
+    return m->process == 0;
+}
+
 /* A process that ended without a word. */
 static void gone_silently(struct crew *c, struct member *m)
 {
     struct err why;
     int status = 0;
 
-    while (waitpid(m->process, &status, 0) < 0 && errno == EINTR)
-        ;
-    m->process = 0;
-    if (WIFSIGNALED(status))
+    if (!reap(m, &status))
+        err_set(&why, ERR_LOST, "its process fell silent");
+    else if (WIFSIGNALED(status))
         err_set(&why, ERR_LOST, "its process was killed by signal %d (%s)", WTERMSIG(status),
                 strsignal(WTERMSIG(status)));
     else
@@ -356,18 +368,19 @@ int crew_size(const struct crew *c, int *n_failed)
 
 void crew_end(struct crew *c, struct timing *timing)
 {
+    int status;
+
     if (!c)
         return;
     for (int i = 0; i < c->n; i++) {
         struct member *m = &c->at[i];
-        if (m->process > 0 && m->state != READY && m->state != GONE)
-            kill(m->process, SIGKILL); // it is in the middle of something that nobody waits for
+        if (m->process > 0 && m->state != READY)
+            kill(m->process, SIGKILL); // it failed, or is in the middle of something that nobody waits for
         if (m->socket >= 0)
             close(m->socket);
     }
     for (int i = 0; i < c->n; i++) {
-        while (c->at[i].process > 0 && waitpid(c->at[i].process, NULL, 0) < 0 && errno == EINTR)
-            ;
+        reap(&c->at[i], &status);
         if (timing)
             timing_unite(timing, &c->at[i].timing);
     }

@@ -1,5 +1,5 @@
-# Weights are sent to the device as they are in the file, whatever the device's type is, and each once: 1.0 times their
-# bytes. Only where the output matrix of a tied model would round its embedding, that is sent as well.
+# Weights are sent to the device as they are in the file, whatever the device's type is, and each once: with all else 1.1
+# times their bytes. Only where the output matrix of a tied model would round its embedding, that is sent as well.
 . "$TOP/tests/cli/cuda/device.inc"
 sent() {
 	cp -r "$DATA/tiny" model
