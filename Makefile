@@ -105,10 +105,9 @@ endef
 $(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 
 # The cuda backend: one object that the tools open on demand (kernels/cuda/cuda.h); they are not linked to CUDA. For
-# compute capability 8.x and 9.0, and for later ones as PTX.
-CUDA_ARCHS ?= -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a \
-              -gencode arch=compute_80,code=compute_80
-NVCC_FLAGS = -std=c++17 -O3 -Ikernels/cuda -I. $(CUDA_ARCHS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
+# compute capability 8.x, 9.0, 10.0 and 12.x, and for others as PTX, which the driver compiles when it is first loaded.
+CUDA_ARCHS ?= -gencode arch=compute_80,code=[sm_80,sm_100,sm_120,compute_80] -gencode arch=compute_90a,code=sm_90a
+NVCC_FLAGS = -std=c++17 -O3 -lineinfo -Ikernels/cuda -I. $(CUDA_ARCHS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
              -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden
 NVCC_LIB = $(abspath $(dir $(NVCC))../lib64)
 PLUGIN_O := $(patsubst %.cu,$B/%.o,$(wildcard kernels/cuda/*.cu))
