@@ -261,6 +261,7 @@ template <bool WEIGHED> __device__ __forceinline__ void pass_on(struct phases *p
     for (int i = n; i < n_all; i++)
         for (int values = 0; values <= WEIGHED; values++) {
             enter(&phases[values], i);
+            __syncwarp(); // a lane that is two phases behind would wait for ever; elsewhere wgmma keeps them together
             leave(&phases[values], i);
         }
 }
