@@ -12,4 +12,4 @@ answers p.h5 | cmp - whole
 EMU_FAIL=copy:80:700 profile --backend cuda -o other.h5
 EMU_FAIL=wait:70:719 profile --backend cuda -o third.h5
 # Memory that is used up costs the context that needed it, not the next one.
-EMU_FAIL=copy:80:2 profile --backend cuda -o fourth.h5
+EMU_FAIL=copy:140:2 profile --backend cuda -o fourth.h5
