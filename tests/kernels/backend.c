@@ -194,7 +194,7 @@ Test(backend, clock_goes_forward)
 /* More spans than a backend keeps; the copies between them do not count. */
 static void check_stopwatch(const struct pair *p)
 {
-    enum { N = 1 << 14, SPANS = 150 };
+    enum { N = 1 << 16, SPANS = 150 };
     struct backend *be = p->got;
     float *from = numbers(be, "from", N), *to = space(be, N);
 
