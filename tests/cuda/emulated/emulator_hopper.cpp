@@ -11,8 +11,29 @@
 
 #include <vector>
 
+#ifdef EMU_TSAN
+extern "C" void __tsan_ignore_thread_begin();
+extern "C" void __tsan_ignore_thread_end();
+#endif
+
 namespace emu
 {
+
+/* While there is one, the thread sanitizer does not take what its library does for vectors for accesses of a thread. */
+struct unseen {
+    unseen()
+    {
+#ifdef EMU_TSAN
+        __tsan_ignore_thread_begin();
+#endif
+    }
+    ~unseen()
+    {
+#ifdef EMU_TSAN
+        __tsan_ignore_thread_end();
+#endif
+    }
+};
 
 enum {
     UNIT = 16, // bytes of shared memory
@@ -77,12 +98,14 @@ void copy_begins(const void *at)
 
 void copy_ends(const void *at)
 {
+    struct unseen unseen;
     states[unit_of(at)] = COPIED;
     copied[thread()].push_back(unit_of(at));
 }
 
 void fence_copies()
 {
+    struct unseen unseen;
     for (size_t unit : copied[thread()])
         if (states[unit] == COPIED)
             states[unit] = FREE;
@@ -311,6 +334,7 @@ static_assert(sizeof(struct brought) <= sizeof(uint32_t) * WARP_WORDS, "a lane b
 
 static void start(struct warp_words *words)
 {
+    struct unseen unseen;
     struct warp_queue *q = &queues[current->warp];
     struct warp_product w = {};
     struct brought first, its;
@@ -335,6 +359,7 @@ static void start(struct warp_words *words)
 
 static void commit(struct warp_words *)
 {
+    struct unseen unseen;
     struct warp_queue *q = &queues[current->warp];
 
     q->groups.push_back(q->started);
@@ -355,6 +380,7 @@ static void end_one(struct warp_queue *q, int warp)
 
 static void wait_for_products(struct warp_words *words)
 {
+    struct unseen unseen;
     int warp = current->warp;
     struct warp_queue *q = &queues[warp];
 
@@ -388,6 +414,7 @@ static void together(const struct warp_op *op, const uint32_t *in, int n_words, 
 
 void product_fence(const void *at, size_t bytes)
 {
+    struct unseen unseen;
     fenced[thread()].push_back({ static_cast<const char *>(at), bytes });
 }
 
@@ -414,6 +441,7 @@ void product_commit(place here)
 
 void product_named(const void *at, size_t bytes)
 {
+    struct unseen unseen;
     named[thread()].push_back({ static_cast<const char *>(at), bytes });
 }
 
@@ -449,6 +477,7 @@ void set_registers(int n, bool more, place here)
 
 void begin_products(int n_threads)
 {
+    struct unseen unseen;
     n_warps = n_threads / 32;
     for (int i = 0; i < n_warps; i++)
         queues[i] = {};
@@ -462,6 +491,7 @@ void begin_products(int n_threads)
 
 void end_products()
 {
+    struct unseen unseen;
     int in_all = 0, n_threads = n_warps * 32;
 
     for (int i = 0; i < n_warps; i++) {

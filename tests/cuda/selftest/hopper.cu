@@ -212,7 +212,8 @@ template <enum phase_fault fault> __global__ void tiles_product(float *out, cons
         phase_init(&full[threadIdx.x], GROUP);
         phase_init(&empty[threadIdx.x], GROUP / 32);
     }
-    copy_tile(a, left, ROWS, PANEL);
+    if (threadIdx.x < GROUP)
+        copy_tile(a, left, ROWS, PANEL);
     copies_are_there(NOTHING);
     if (threadIdx.x < GROUP) {
         registers_give<fault == MORE_GIVEN ? 256 : fault == MORE_TAKEN ? 248 : 240>();
@@ -240,7 +241,7 @@ template <enum phase_fault fault> static void phases_of()
     float *out = device_array<float>(ROWS * RIGHT);
 
     CUDA(cudaFuncSetAttribute(tiles_product<fault>, cudaFuncAttributeMaxDynamicSharedMemorySize, 64 << 10));
-    KERNEL_LAUNCH(tiles_product<fault>, 2, 2 * GROUP, 64 << 10, 0, out, device_array(left.size(), left.data()),
+    KERNEL_LAUNCH(tiles_product<fault>, 1, 2 * GROUP, 64 << 10, 0, out, device_array(left.size(), left.data()),
                   device_array(right.size(), right.data()));
     std::vector<float> host = back(out, ROWS * RIGHT);
     for (int row = 0; row < ROWS; row++)
