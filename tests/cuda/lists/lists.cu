@@ -287,7 +287,7 @@ static void run_line(struct program *p, const std::string &line)
 
 int main(int argc, char **argv)
 {
-    struct backend_options options = { "cuda", "bf16", 0 };
+    struct backend_options options = { "cuda", "bf16", 0, 0 };
     struct err err = {};
     std::string line;
 
@@ -299,7 +299,7 @@ int main(int argc, char **argv)
     if (!p.be)
         stop(err.msg);
     p.c = cuda_of(p.be);
-    struct work_shape shape = { atoi(argv[4]), p.H, p.G, p.K, atoi(argv[5]), WIDTH, MLP, VOCABULARY, 0, 0, 0 };
+    struct work_shape shape = { atoi(argv[4]), p.H, p.G, p.K, atoi(argv[5]), WIDTH, MLP, VOCABULARY, 0, 0, 0, false };
     size_t planned = p.be->scratch(p.be, &shape);
     while (std::getline(std::cin, line))
         run_line(&p, line);
