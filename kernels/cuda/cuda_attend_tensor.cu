@@ -69,25 +69,26 @@ __device__ __forceinline__ void block_scores(float (&score)[MT][N_TILES][4], con
     }
 }
 
-/* Sets the scores of keys from `key` on that a row does not see to -INFINITY; seen: how many keys each of the warp's
- * rows sees. */
-template <int MT> __device__ __forceinline__ void block_mask(float (&score)[MT][N_TILES][4], const int *seen, int key)
+/* Sets the scores of keys that a row does not see to -INFINITY. left: keys from the block's first on; hidden: how many of
+ * the last ones each of the warp's rows does not see. */
+template <int MT>
+__device__ __forceinline__ void block_mask(float (&score)[MT][N_TILES][4], const int *hidden, int left)
 {
     int lane = (int)threadIdx.x % 32;
 
-    if (seen[0] >= key + BLOCK_KEYS) // later rows see no fewer
+    if (left - hidden[0] >= BLOCK_KEYS) // later rows see no fewer
         return;
-    key += lane % 4 * 2;
+    left -= lane % 4 * 2;
 #pragma unroll
     for (int m = 0; m < MT; m++)
 #pragma unroll
         for (int h = 0; h < 2; h++) {
-            int end = seen[m * 16 + h * 8 + lane / 4];
+            int end = left - hidden[m * 16 + h * 8 + lane / 4];
 #pragma unroll
             for (int j = 0; j < N_TILES; j++)
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    if (key + j * 8 + e >= end)
+                    if (j * 8 + e >= end)
                         score[m][j][2 * h + e] = -INFINITY;
         }
 }
@@ -216,16 +217,16 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
     struct warp_rows<D, MT> rows;
 
     SHARED_DYNAMIC(uint16_t, q);
-    SHARED_ARRAY(int, row_seen, ROWS);
+    SHARED_ARRAY(int, row_hidden, ROWS);
     uint16_t *k = q + ROWS * (D + 8), *v = k + BLOCK_KEYS * (D + 8);
     attend_task_of<uint16_t>(a, &t);
     const uint16_t *keys = (const uint16_t *)t.k + (size_t)t.begin * (size_t)K;
     const uint16_t *values = (const uint16_t *)t.v + (size_t)t.begin * (size_t)K;
     int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16,
         end = attend_max_seen(a, t, t.first, ROWS);
-    int warp_end = attend_max_seen(a, t, t.first + warp_row, MT * 16);
+    int warp_hidden = end - attend_max_seen(a, t, t.first + warp_row, MT * 16);
     if (threadIdx.x < ROWS)
-        row_seen[threadIdx.x] = attend_seen(a, t, t.first + (int)threadIdx.x);
+        row_hidden[threadIdx.x] = end - attend_seen(a, t, t.first + (int)threadIdx.x);
     no_keys(rows);
     if (t.begin < end) {
         copy_tile<D, ROWS, THREADS>(q, (const uint16_t *)a.job.q + (t.row + (size_t)t.first) * (size_t)K,
@@ -233,24 +234,24 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
         copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, end - t.begin, K);
         copy_async_commit();
     }
-    for (int key = t.begin; key < end; key += BLOCK_KEYS) {
+    for (int left = end - t.begin; left > 0; left -= BLOCK_KEYS) {
         float score[MT][N_TILES][4];
-        bool seen = key < warp_end;
+        bool seen = left > warp_hidden;
         copy_async_wait<0>();
         __syncthreads();
         if (weighed)
-            copy_tile<D, BLOCK_KEYS, THREADS>(v, values, end - key, K);
+            copy_tile<D, BLOCK_KEYS, THREADS>(v, values, left, K);
         copy_async_commit();
         if (seen)
             block_scores<D, MT>(score, q + warp_row * (D + 8), k);
         copy_async_wait<0>();
         __syncthreads();
         keys += BLOCK_KEYS * K, values += BLOCK_KEYS * K;
-        if (key + BLOCK_KEYS < end)
-            copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, end - key - BLOCK_KEYS, K);
+        if (left > BLOCK_KEYS)
+            copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, left - BLOCK_KEYS, K);
         copy_async_commit();
         if (seen) {
-            block_mask<MT>(score, row_seen + warp_row, key);
+            block_mask<MT>(score, row_hidden + warp_row, left);
             block_weights<D, MT>(rows, score, a.scale);
             if (weighed)
                 block_values<D, MT>(rows, score, v);
