@@ -1,8 +1,8 @@
 /* cuda.cu - the cuda backend: its table of ops, opening the device, failures, the clock and scratch memory.
  *
- * One device, by default the first that CUDA_VISIBLE_DEVICES allows, and one stream. Memory needed for the backend's whole life
- * (the upload ring, the workspace of products) is allocated at open, so that memory() counts it. The first op that
- * takes scratch allocates it, as large as the planned work needs.
+ * One device, by default the first that CUDA_VISIBLE_DEVICES allows, and one stream. Memory needed for the backend's
+ * whole life (the upload ring, the workspace of products) is allocated at open, so that memory() counts it. The first op
+ * that takes scratch allocates it, as large as the planned work needs.
  */
 #include <cuda_runtime.h>
 
