@@ -14,8 +14,8 @@
  *   2. its extern in methods/registry.h and its line in methods/registry.c;
  *   3. if it needs more than K, V, window queries and column sums: a bit in enum method_need, saved by
  *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes();
- *   4. if it computes something new on the device: an op, as kernels/backend.h says; its score_bytes must return the
- *      pool memory that it takes while it scores;
+ *   4. its scores from ops of the device (kernels/backend.h); score_bytes must return the pool memory that it takes
+ *      while it scores. Where no op computes them and speed does not suffer: score_head, on the host (methods/head_work.h);
  *   5. its config names, sizes and variants in tests/unit/methods.c and tests/unit/variants.c, and its name in the
  *      messages there that list methods;
  *   6. its configs in CONFIGS of tests/golden/methods/make.py and tests/golden/methods/oracle, which compare kept
@@ -64,6 +64,8 @@ struct kv_full {
     const float *column_sums;   // (L * G, T): the attention of all tokens and H/G heads to each key, or NULL
     double column_sums_s;       // seconds to compute column_sums
 };
+
+struct host_head; // methods/head_work.h
 
 struct method_param {
     const char *name, *alias;   // alias: another accepted name, or NULL
@@ -122,9 +124,11 @@ struct method {
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
      * `budget`. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`
-     * queries are saved; NULL: none. keep: pairs that each head of a layer keeps, 1 .. n_tokens; NULL:
-     * (int)(n_tokens * (1 - drop)), at least 1. */
+     * queries are saved; NULL: none. score_head, instead of score: the scores of one head, (T), on the host; it is
+     * called by several threads at once (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens;
+     * NULL: (int)(n_tokens * (1 - drop)), at least 1. */
     int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
+    int (*score_head)(const struct host_head *head, const double *value, float *score, struct err *err);
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
 

@@ -6,8 +6,8 @@
 #include <strings.h>
 
 const struct method *const method_registry[] = {
-    &method_knorm, &method_keydiff,      &method_snapkv, &method_pyramidkv, &method_tova,
-    &method_h2o,   &method_streamingllm, &method_adakv,  &method_kivi,      NULL,
+    &method_knorm,        &method_keydiff, &method_snapkv, &method_pyramidkv, &method_tova, &method_h2o,
+    &method_streamingllm, &method_lagkv,   &method_adakv,  &method_kivi,      NULL,
 };
 
 const struct method *method_find(const char *name, size_t n)

@@ -176,7 +176,7 @@ size_t configs_side_bytes(const struct config *const *configs, int n, const stru
 
 bool same_scores(const struct config_stage *a, const struct config_stage *b)
 {
-    if (a->method->score != b->method->score)
+    if (a->method->score != b->method->score || a->method->score_head != b->method->score_head)
         return false;
     for (int i = 0; i < CONFIG_PARAMS && a->method->param[i].name && b->method->param[i].name; i++)
         if (!a->method->param[i].budget && a->value[i] != b->value[i])

@@ -9,6 +9,7 @@
 
 #include "base/half.h"
 #include "kernels/pool.h"
+#include "methods/head_work.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -34,7 +35,8 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     struct backend *be = full->backend;
     size_t mark = pool_mark(full->pool);
     double start = be->clock(be);
-    int code = s->stage.method->score(full, s->stage.value, s->at, err);
+    int code = s->stage.method->score ? s->stage.method->score(full, s->stage.value, s->at, err)
+                                      : host_score(full, &s->stage, s->at, err);
 
     s->seconds = be->clock(be) - start;
     if (s->stage.method->needs & NEED_COLUMN_SUMS)

@@ -37,7 +37,7 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "adakv, kivi" },
+              "lagkv, adakv, kivi" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
         { "keydiff", "keydiff needs drop, the share of KV pairs removed: keydiff:drop=..." },

@@ -19,6 +19,7 @@ static const char *const every_method[] = {
     "tova:drop=0.5",
     "tova:drop=0.5:heads=own",
     "h2o:drop=0.6",
+    "lagkv:drop=0.5:lag=16",
     "keydiff:drop=0",
     "adakv+snapkv:drop=0.5:window=8",
     "adakv:safeguard=0+h2o:drop=0.8",

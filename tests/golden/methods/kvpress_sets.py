@@ -6,7 +6,7 @@ gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, KeyDiffPress, KnormPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
+from kvpress import (AdaKVPress, KeyDiffPress, KnormPress, LagKVPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
                      StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
@@ -16,8 +16,9 @@ from transformers.utils import logging
 logging.disable_progress_bar()
 logging.set_verbosity_error()
 PRESSES = {"knorm": KnormPress, "keydiff": KeyDiffPress, "snapkv": SnapKVPress, "streamingllm": StreamingLLMPress,
-           "pyramidkv": PyramidKVPress, "tova": TOVAPress, "h2o": ObservedAttentionPress}
-NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta"}
+           "pyramidkv": PyramidKVPress, "tova": TOVAPress, "h2o": ObservedAttentionPress,
+           "lagkv": LagKVPress}
+NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta", "lag": "lag_size", "n_sink": "n_sink"}
 TIE = 1e-5  # relative to the boundary score: another order of the same additions may swap two this close
 MARK = "\u2603" * 3  # stands for the text in the chat template
 
