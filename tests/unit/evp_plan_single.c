@@ -308,8 +308,8 @@ Test(evp_plan_single, refuses_arguments_that_lie)
     BAD(context.reserved[7], 1, "reserved is not zero");
     BAD(variant.reserved[3], 1, "variant 1: reserved is not zero");
     BAD(variant.config, NULL, "variant 1: field 'config' is empty");
-    BAD(variant.config, "nosuch:drop=0.5", "no method 'nosuch'");
-    BAD(variant.config, "kivi:drop=0.5", "kivi has no parameter 'drop'");
+    BAD(variant.config, "snapkv:drop", "'snapkv:drop' is not the name of a config");
+    BAD(variant.config, "Kivi:bits=2", "'Kivi:bits=2' is not the name of a config");
     BAD(variant.bytes, -1, "variant 1: field 'bytes' is below zero");
     BAD(variant.bytes, INT64_MAX, "variant 1: field 'bytes' is above 2^53");
     BAD(variant.quality, 1.1, "variant 1: field 'quality' is above one");

@@ -410,24 +410,15 @@ Test(methods, kivi_packs_from_its_residual_on)
 }
 
 /* libevicpress knows the same methods and parameters by name alone. */
-Test(config, names_that_libevicpress_knows)
+Test(config, names_that_libevicpress_takes)
 {
-    static const char *const bad[] = {
-        "",      "nosuch:drop=0.5",    "snapkv:bits=2", "snapkv:drop", "snapkv:drop=",
-        "kivi+", "kivi:bits=2+nosuch", "none:drop=0.5", "snap",        "snapkvx:drop=0.5"
-    };
+    static const char *const good[] = { "none", "adakv+snapkv:drop=0.5:window=32+kivi:bits=4", "mine:drop=1e-05" };
+    static const char *const bad[] = { "",      "snapkv:drop",     "snapkv:drop=", "snapkv:=1", "kivi+",
+                                       "+kivi", "snapkv:drop=1:x", "a b",          "3x:drop=1" };
     struct err e;
 
-    for (int i = 0; method_registry[i]; i++) {
-        const struct method *m = method_registry[i];
-        char name[CONFIG_NAME];
-        cr_assert(!config_name_check(m->name, &e), "%s", e.msg);
-        for (int k = 0; k < CONFIG_PARAMS && m->param[k].name; k++) {
-            snprintf(name, sizeof(name), "%s:%s=1", m->name, m->param[k].name);
-            cr_assert(!config_name_check(name, &e), "%s", e.msg);
-        }
-    }
-    cr_assert(!config_name_check("none", &e) && !config_name_check("adakv+snapkv:drop=0.5:window=32+kivi:bits=4", &e));
+    for (size_t k = 0; k < sizeof(good) / sizeof(*good); k++)
+        cr_assert_eq(config_name_check(good[k], &e), 0, "'%s'", good[k]);
     for (size_t k = 0; k < sizeof(bad) / sizeof(*bad); k++)
         cr_assert_eq(config_name_check(bad[k], &e), ERR_FORMAT, "'%s'", bad[k]);
 }
