@@ -347,7 +347,7 @@ install-lib: $B/libevicpress.so $(MEDIA)
 	install -m 644 $(MEDIA) $(DESTDIR)$(PREFIX)/lib/evp
 	install -m 755 $B/libevicpress.so $(DESTDIR)$(PREFIX)/lib/libevicpress.so.1
 	ln -sf libevicpress.so.1 $(DESTDIR)$(PREFIX)/lib/libevicpress.so
-	install -m 644 loader/libevicpress/evicpress.h loader/libevicpress/evicpress_plan.h $(DESTDIR)$(PREFIX)/include
+	install -m 644 loader/libevicpress/evicpress.h loader/libevicpress/evicpress_plan.h methods/evp_method.h $(DESTDIR)$(PREFIX)/include
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/libevicpress/evicpress.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evicpress.pc
 
 ## clean: remove build/

@@ -18,7 +18,7 @@
 
 /* Options, as given. */
 struct aim_options {
-    const char *configs, *model, *chat, *tiers, *rules, *prior, *budget, *test, *output;
+    const char *configs, *model, *chat, *tiers, *rules, *prior, *budget, *test, *output, *plugin;
     const char *profile_options, *score_options;
     struct opt_list access;
     double alpha, min_quality, sure, until;

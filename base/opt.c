@@ -403,7 +403,7 @@ static void check_operands(const struct argp_state *state, const struct parse *p
 {
     int n = state->argc - p->first;
 
-    if (p->answer)
+    if (p->answer || (p->tool->alone && *p->tool->alone))
         return;
     if (state->argc == 1 && p->tool->min_operands == 0 && isatty(STDIN_FILENO))
         argp_state_help(state, stderr, ARGP_HELP_STD_USAGE);

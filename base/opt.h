@@ -175,8 +175,10 @@ struct opt {
     }
 #define OPT_CONFIGS(p)                                                                                                 \
     OPT_WORDS('c', "configs", p,                                                                                       \
-              "configs to try, separated by commas, ranges as from..to/step; always with 'none'; kvpress and the "     \
-              "papers call 'drop' compression ratio")
+              "configs to try, separated by commas, ranges as from..to/step, or default, papers, all; always with "    \
+              "'none'; kvpress and the papers call 'drop' compression ratio")
+#define OPT_PLUGIN(p)                                                                                                  \
+    OPT_TEXT(0, "plugin", p, "LIB,..", "methods of your own: shared objects that export evp_method (evp_method.h)")
 #define OPT_MAX_NEW_TOKENS(p) OPT_NUM(0, "max-new-tokens", p, 1, 4096, "longest answer, in tokens")
 #define OPT_TRUNCATE(p)                                                                                                \
     OPT_BOOL(0, "truncate", p, "cut contexts longer than the model allows, instead of leaving them out")
@@ -224,6 +226,7 @@ struct tool {
     const char *operands; // after the options in the synopsis: "[FILE]"
     int min_operands;
     int max_operands;     // negative: any number
+    const bool *alone;    // set by an option that needs no operands; NULL: there is none
     const char *about;    // after the options: short paragraphs, a blank line between them
     const char *examples; // one command a line, indented by two blanks
     const struct opt *opts;

@@ -38,6 +38,7 @@ static int profile(struct rounds *r, const char *list, struct err *err)
     command_add(&c, "evp-profile", r->path[0], r->path[1], "--cells", list, "-o", r->profile, "--max-new-tokens",
                 tokens, NULL);
     command_option(&c, "--model", r->opt->model);
+    command_option(&c, "--plugin", r->opt->plugin);
     command_option(&c, "--chat-template", r->opt->chat);
     if (r->opt->truncate)
         command_add(&c, "--truncate", NULL);

@@ -9,6 +9,7 @@
 #include "cmd/model_say.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
+#include "methods/method_plugin.h"
 
 #include <math.h>
 
@@ -18,6 +19,7 @@ static struct opt_common common;
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),
     OPT_CONFIGS(&cfg.configs),
+    OPT_PLUGIN(&cfg.plugin),
     OPT_TEXT(
         0, "budget", &cfg.budget, "X",
         "most that the list may cost: a share of all train questions over all configs, like 12%, or seconds (default: 4%; "
@@ -149,7 +151,7 @@ static int run(char *const *path, bool *partial, struct err *err)
 {
     struct aim_job j = { .opt = &cfg, .say_refused = profile_say_refused };
 
-    if (check_options(path[2], err))
+    if (check_options(path[2], err) || method_plugins_open(cfg.plugin, err))
         return err->code;
     if (cfg.run)
         return aim_rounds(&cfg, path, partial, err);

@@ -10,6 +10,7 @@
 #include "cmd/interrupt.h"
 #include "cmd/next.h"
 #include "cmd/summary.h"
+#include "methods/method_plugin.h"
 #include "loader/load/load.h"
 
 #include <grp.h>
@@ -18,7 +19,7 @@
 #include <unistd.h>
 
 static struct {
-    const char *payloads, *receipt, *name_space, *group, *retire;
+    const char *payloads, *receipt, *name_space, *group, *retire, *plugin;
     bool dry_run, rollback, verify, chunks, new_disk, json;
     int jobs;
     double wait_s;
@@ -29,6 +30,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Input"),
     OPT_TEXT('p', "payloads", &cfg.payloads, "DIR", "folder of the payloads that evp-pack wrote"),
     OPT_NAMESPACE(&cfg.name_space),
+    OPT_PLUGIN(&cfg.plugin),
     OPT_HEAD("Work"),
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be the load of this manifest"),
     OPT_TEXT(0, "retire", &cfg.retire, "NAMESPACE",
@@ -272,7 +274,7 @@ static int check_command(const char *manifest, gid_t *gid, struct err *err)
     if (!manifest && isatty(STDIN_FILENO))
         return err_set(err, ERR_USAGE, "MANIFEST, from evp-plan, is missing");
     *gid = group ? group->gr_gid : 0;
-    return 0;
+    return method_plugins_open(cfg.plugin, err);
 }
 
 int main(int argc, char **argv)

@@ -20,6 +20,7 @@
 #include "formats/context.h"
 #include "formats/manifest.h"
 #include "formats/operation.h"
+#include "methods/method_plugin.h"
 #include "loader/store/index.h"
 #include "methods/method.h"
 #include "methods/packed_payload.h"
@@ -29,7 +30,7 @@
 #include <string.h>
 
 static struct {
-    const char *model, *chat, *out, *backend, *dtype, *tiers, *name_space;
+    const char *model, *chat, *out, *backend, *dtype, *tiers, *name_space, *plugin;
     int threads;
     uint64_t memory;
     struct shard shard;
@@ -42,6 +43,7 @@ static const struct opt opts[] = {
     OPT_TIERS(&cfg.tiers),
     OPT_NAMESPACE(&cfg.name_space),
     OPT_SHARD(&cfg.shard),
+    OPT_PLUGIN(&cfg.plugin),
     OPT_HEAD("Model and device"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
@@ -485,7 +487,7 @@ static int run(char **operand, struct err *err)
         return err_set(err, ERR_USAGE, "--namespace needs --tiers");
     if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
-    if (backend_check(cfg.backend, cfg.dtype, err))
+    if (backend_check(cfg.backend, cfg.dtype, err) || method_plugins_open(cfg.plugin, err))
         return err->code;
     char *model = model_path(cfg.model, err);
     int code = model ? pack(&p, model, err) : err->code;

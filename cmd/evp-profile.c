@@ -14,11 +14,13 @@
 #include "cmd/interrupt.h"
 #include "cmd/model_say.h"
 #include "cmd/next.h"
+#include "cmd/profile_configs.h"
 #include "cmd/profile_crew.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
 #include "cmd/waiting.h"
+#include "methods/method_plugin.h"
 #include "profiler/run/draw.h"
 #include "profiler/run/groups.h"
 #include "profiler/run/run_all.h"
@@ -35,11 +37,11 @@ static const char default_configs[] = CONFIG_USUAL;
 enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
 
 static struct {
-    const char *model, *chat, *configs, *cells, *sample, *backend, *devices, *dtype, *output, *on;
+    const char *model, *chat, *configs, *plugin, *cells, *sample, *backend, *devices, *dtype, *output, *on;
     int max_new_tokens, threads, seed;
     int only, measure; // enum grid_split; MEASURE_ANSWERS, MEASURE_LIKELIHOOD
     struct shard shard;
-    bool truncate, overwrite, dry_run;
+    bool truncate, overwrite, dry_run, list_configs;
     double temperature; // below 0: the default of temperature()
     double forget;      // days
     uint64_t memory;
@@ -55,6 +57,8 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),
     OPT_CONFIGS(&cfg.configs),
+    OPT_BOOL(0, "list-configs", &cfg.list_configs, "print the configs of default, papers and all, a line for each"),
+    OPT_PLUGIN(&cfg.plugin),
     OPT_TEXT(0, "cells", &cfg.cells, "LIST", "compute the answers of this list of evp-aim, instead of --configs"),
     OPT_TEXT(0, "sample", &cfg.sample, "N",
              "run only N random contexts, or a share of all like 12%; the others become rows without measurements, "
@@ -98,6 +102,7 @@ static const struct tool tool = {
     .operands = "CONTEXTS QUESTIONS",
     .min_operands = 2,
     .max_operands = 2,
+    .alone = &cfg.list_configs,
     .about =
         "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
         "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required, but for "
@@ -127,8 +132,7 @@ struct job {
     struct questions questions;
     struct cells cells;
     bool *sampled; // (contexts) with --sample
-    struct config *config;
-    int n_configs;
+    struct profile_configs configs;
     struct model *model;          // open from plan() to the end
     struct tokenizer *tokenizer;  // open in plan()
     struct profile_device device; // open in measure(); with --devices only kind, dtype, plan, cost and speed
@@ -154,7 +158,7 @@ static void job_release(struct job *j)
     tokenizer_free(j->tokenizer);
     model_close(j->model);
     free(j->lineage);
-    free(j->config);
+    profile_configs_release(&j->configs);
     free(j->sampled);
     cells_release(&j->cells);
     questions_release(&j->questions);
@@ -178,33 +182,15 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
 
 /* ---- the plan ---------------------------------------------------------------------- */
 
-/* A wrong config of the list is malformed input, not a wrong command line. */
-static int cells_wrong(struct err *err)
-{
-    err_wrap(err, "'%s'", cfg.cells);
-    if (err->code == ERR_USAGE)
-        err->code = ERR_FORMAT;
-    return err->code;
-}
-
-/* Takes the configs from the list, in its order and spelling. */
+/* Takes the configs from the list. */
 static int read_cells(struct job *j, struct err *err)
 {
     if (cfg.configs != default_configs)
         return err_set(err, ERR_USAGE, "--configs and --cells exclude each other: the list names its configs");
     if (cells_read(&j->cells, cfg.cells, &j->contexts, &j->questions, err))
         return err->code;
-    char *names = cells_configs(&j->cells);
-    int code = names ? config_list(&j->config, &j->n_configs, names, err) : err_nomem(err);
-    free(names);
-    if (code)
-        return cells_wrong(err);
-    for (int v = 0; v < j->cells.configs.n; v++)
-        if (v >= j->n_configs || strcmp(j->cells.configs.at[v].key, j->config[v].name) != 0)
-            return err_set(err, ERR_FORMAT, "'%s': config '%s' is not spelt as evp-profile spells it", cfg.cells,
-                           j->cells.configs.at[v].key);
     j->input.cells = &j->cells;
-    return 0;
+    return profile_configs_of_cells(&j->configs, &j->cells, cfg.cells, err);
 }
 
 static int check_devices(struct err *err)
@@ -227,8 +213,8 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
     if (backend_check(cfg.backend, cfg.dtype, err) || check_devices(err))
         return err->code;
-    if (!cfg.cells && config_list(&j->config, &j->n_configs, cfg.configs, err))
-        return err_wrap(err, "--configs");
+    if (!cfg.cells && profile_configs_of_list(&j->configs, cfg.configs, err))
+        return err->code;
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
         questions_name_service(&j->questions, err))
         return err->code;
@@ -247,38 +233,14 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
     return grid_begin(&j->grid, &j->input, err);
 }
 
-static struct kv_shape model_shape_of(const struct job *j)
-{
-    const struct model_config *m = model_config(j->model);
-
-    return (struct kv_shape){ m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
-}
-
-/* The model must support every config; configs of the default list that it does not support are left out. */
-static int check_configs(struct job *j, struct err *err)
-{
-    const struct kv_shape shape = model_shape_of(j);
-    int n = 0;
-
-    for (int v = 0; v < j->n_configs; v++) {
-        if (!config_check(&j->config[v], &shape, err))
-            j->config[n++] = j->config[v];
-        else if (cfg.configs == default_configs && !cfg.cells)
-            log_warn("%s; left out of the default --configs", err->msg);
-        else
-            return cfg.cells ? cells_wrong(err) : err_wrap(err, "--configs");
-    }
-    j->n_configs = n;
-    return 0;
-}
-
 /* Opens the header and the tokenizer, not the weights. */
 static int open_model(struct job *j, struct err *err)
 {
     char *path = model_path(cfg.model, err);
     j->model = path ? model_open(path, err) : NULL;
     free(path);
-    if (!j->model || check_configs(j, err) || model_digest(j->model, j->model_digest, err))
+    if (!j->model || profile_configs_check(&j->configs, model_config(j->model), err) ||
+        model_digest(j->model, j->model_digest, err))
         return err->code;
     j->tokenizer = tokenizer_open_chat(j->model, cfg.chat, err);
     return j->tokenizer ? tokenizer_chat_digest(j->tokenizer, j->chat_digest, err) : err->code;
@@ -312,8 +274,8 @@ static int open_shards(struct job *j, struct err *err)
 
 static int plan_grid(struct job *j, struct err *err)
 {
-    j->input.config = j->config;
-    j->input.n_configs = j->n_configs;
+    j->input.config = j->configs.at;
+    j->input.n_configs = j->configs.n;
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.temperature = temperature();
     j->input.judges = cfg.measure == MEASURE_LIKELIHOOD;
@@ -512,7 +474,7 @@ static int measure(struct job *j, struct err *err)
 /* With a list of cells or a sample, every context becomes a row of FILE, also the contexts that were not run. */
 static int write_file(struct job *j, struct err *err)
 {
-    const struct kv_shape shape = model_shape_of(j);
+    const struct kv_shape shape = profile_configs_shape(model_config(j->model));
     const struct table_asked_run asked = { &j->questions, &j->contexts.ids, cfg.forget * 86400 };
     struct shards_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape, .asked = &asked };
     struct table_made made = j->made.backend ? j->made : table_made(&j->shards.have);
@@ -567,6 +529,10 @@ static int finish(struct job *j, double start, struct err *err)
 
 static int run_job(struct job *j, int argc, char **argv, int first, struct err *err)
 {
+    if (method_plugins_open(cfg.plugin, err))
+        return err->code;
+    if (cfg.list_configs)
+        return profile_configs_print(err);
     if (plan(j, argc, argv, first, err))
         return err->code;
     if (cfg.on)

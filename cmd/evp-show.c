@@ -5,6 +5,7 @@
 #include "base/opt.h"
 #include "cmd/show.h"
 #include "cmd/summary.h"
+#include "methods/method_plugin.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -17,8 +18,8 @@
 enum { SPOOL_PATH = 4096 };
 
 static struct {
-    bool check, json, lineage, null;
-    const char *tokenize, *ids, *find, *metrics, *model, *chat, *name_space;
+    bool check, json, lineage, null, methods;
+    const char *tokenize, *ids, *find, *metrics, *model, *chat, *name_space, *plugin;
     int rows;
     struct opt_common common;
 } cfg = { .rows = 40 };
@@ -36,6 +37,8 @@ static const struct opt opts[] = {
     OPT_TEXT(
         0, "metrics", &cfg.metrics, "PATH",
         "print what servers have counted: a file of evp_write_metrics(), or all files *.prom of a folder together"),
+    OPT_BOOL(0, "methods", &cfg.methods, "print the compression methods, their parameters and papers"),
+    OPT_PLUGIN(&cfg.plugin),
     OPT_HEAD("Model and payloads, for --ids and --find"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
@@ -180,8 +183,16 @@ static int run_asked(char **folders, int n, struct err *err)
     const struct show_find asked = { cfg.find, cfg.model, cfg.chat, cfg.name_space };
     struct sheet s = { .max_rows = cfg.rows };
 
-    sheet_begin(&s, cfg.find ? cfg.find : cfg.metrics, cfg.find ? "prompt" : "metrics");
-    int code = cfg.find ? show_find(&s, folders, n, &asked, err) : show_metrics(&s, cfg.metrics, err);
+    sheet_begin(&s,
+                cfg.find      ? cfg.find
+                : cfg.metrics ? cfg.metrics
+                              : "this build",
+                cfg.find      ? "prompt"
+                : cfg.metrics ? "metrics"
+                              : "methods");
+    int code = cfg.find ? show_find(&s, folders, n, &asked, err) : cfg.metrics ? show_metrics(&s, cfg.metrics, err) : 0;
+    if (cfg.methods)
+        show_methods(&s);
     if (!code)
         code = sheet_end(&s, err);
     if (!code)
@@ -200,18 +211,21 @@ static int run(char **files, int n)
 {
     struct err err;
 
-    if (cfg.check + (cfg.json && !cfg.find && !cfg.metrics) + cfg.lineage + (cfg.tokenize != NULL) + (cfg.ids != NULL) +
-            (cfg.find != NULL) + (cfg.metrics != NULL) >
+    const bool asked = cfg.find || cfg.metrics || cfg.methods;
+    if (cfg.check + (cfg.json && !asked) + cfg.lineage + (cfg.tokenize != NULL) + (cfg.ids != NULL) +
+            (cfg.find != NULL) + (cfg.metrics != NULL) + cfg.methods >
         1)
-        return misuse("--check, --lineage, --tokenize, --ids, --find and --metrics exclude each other; of these --json "
-                      "goes only with --find and --metrics");
+        return misuse("--check, --lineage, --tokenize, --ids, --find, --metrics and --methods exclude each other; of "
+                      "these --json goes only with --find, --metrics and --methods");
+    if (method_plugins_open(cfg.plugin, &err))
+        return log_failure(&err);
     if (cfg.find && n == 0)
         return misuse("--find needs the folders of tiers as operands");
-    if (cfg.metrics && n > 0)
-        return misuse("--metrics takes no operands");
+    if ((cfg.metrics || cfg.methods) && n > 0)
+        return misuse(cfg.metrics ? "--metrics takes no operands" : "--methods takes no operands");
     if (cfg.name_space && !cfg.find)
         return misuse("--namespace needs --find");
-    if (cfg.find || (cfg.metrics && !cfg.model && !cfg.chat))
+    if (cfg.find || ((cfg.metrics || cfg.methods) && !cfg.model && !cfg.chat))
         return run_asked(files, n, &err) ? log_failure(&err) : 0;
     if (cfg.ids) {
         const struct show_prompt prompt = { cfg.ids, cfg.model, cfg.chat };

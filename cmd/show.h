@@ -83,5 +83,7 @@ int show_find(struct sheet *s, char *const *path, int n, const struct show_find 
 
 /* The metrics of evp_write_metrics() in a file, or in all files *.prom of a folder. */
 int show_metrics(struct sheet *s, const char *path, struct err *err) MUST_CHECK;
+/* The compression methods; those of plug-ins too. */
+void show_methods(struct sheet *s);
 
 #endif

@@ -305,6 +305,25 @@ int config_parse(struct config *out, const char *text, struct err *err)
 
 /* ---- lists ------------------------------------------------------------- */
 
+const struct config_named config_named[] = {
+    { "default", "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2" },
+    /* EvicPress: keydiff, knorm, snapkv; AdaptCache: streamingllm, kivi; the benchmark: snapkv with its own window. */
+    { "papers", "keydiff:drop=0.1..0.9/0.2,knorm:drop=0.1..0.9/0.2,snapkv:drop=0.1..0.9/0.2,"
+                "snapkv:drop=0.75:window=32:kernel=7,streamingllm:drop=0.5..0.9/0.2,kivi:bits=4,kivi:bits=2" },
+    { "all", "papers,pyramidkv:drop=0.5,tova:drop=0.5,h2o:drop=0.5,lagkv:drop=0.5,adakv+snapkv:drop=0.5,"
+             "snapkv:drop=0.5+kivi:bits=4" },
+    { NULL, NULL },
+};
+
+bool config_is_named(const char *list)
+{
+    const struct config_named *named = config_named;
+
+    while (named->name && strcmp(named->name, list) != 0)
+        named++;
+    return named->name;
+}
+
 struct list {
     struct config *at;
     int n, cap;
@@ -371,6 +390,10 @@ static int expand(struct list *list, const char *text)
 static int add_piece(void *arg, const char *piece, size_t n)
 {
     struct list *list = arg;
+
+    for (const struct config_named *named = config_named; named->name; named++)
+        if (is_name(named->name, piece, n))
+            return opt_split(named->list, add_piece, list);
     char *text = strndup(piece, n);
     int code = text ? expand(list, text) : err_nomem(list->err);
 

@@ -1,7 +1,7 @@
 /* config.h - the text syntax of configs: `keydiff:drop=0.5`, `kivi:bits=2:group=64`,
  * `adakv+snapkv:drop=0.5+kivi:bits=4`, and of lists with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
- *     list   = config { "," config }
+ *     list   = config { "," config }             default, papers and all stand for lists
  *     config = "none" | stage { "+" stage }      a budget, a dropping method, a quantiser, in this order; a budget
  *                                                needs a dropping method
  *     stage  = method { ":" name "=" value | ":" number }     a number alone is the parameter without a default
@@ -24,8 +24,14 @@ struct method; // methods/method.h
 
 enum { CONFIG_STAGES = 4, CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
 
-/* The configs that evp-profile and a pilot of evp-aim try unless others are given. */
-#define CONFIG_USUAL "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2"
+/* Lists with a name, which stands for them in a list. CONFIG_USUAL: what evp-profile and a pilot of evp-aim try unless
+ * others are given. The last has name NULL. */
+#define CONFIG_USUAL "default"
+struct config_named {
+    const char *name, *list;
+};
+extern const struct config_named config_named[];
+bool config_is_named(const char *list); // is it the name of such a list?
 
 struct config_stage {
     const struct method *method;

@@ -2,6 +2,7 @@
 #include "methods/head_work.h"
 
 #include "base/half.h"
+#include "methods/method_plugin.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -78,12 +79,12 @@ static int copy_layer(struct layer_copy *c, int layer, struct err *err)
 
 /* ---- heads -------------------------------------------------------------- */
 
-static struct host_head head_of(const struct layer_copy *c, int layer, int g)
+static struct evp_head head_of(const struct layer_copy *c, int layer, int g)
 {
     const struct kv_full *full = c->full;
     const struct kv_shape *s = &full->shape;
 
-    return (struct host_head){
+    return (struct evp_head){
         .layer = layer,
         .head = g,
         .n_layers = s->n_layers,
@@ -110,7 +111,7 @@ static int each_head_of_layer(const struct layer_copy *c, int layer, const struc
         return err_nomem(err);
 #pragma omp parallel for schedule(dynamic)
     for (int g = 0; g < G; g++) {
-        const struct host_head head = head_of(c, layer, g);
+        const struct evp_head head = head_of(c, layer, g);
         failed[g].code = work->head(&head, work->arg, &failed[g]);
     }
     for (int g = 0; g < G && !code; g++)
@@ -143,12 +144,15 @@ struct scoring {
     float *score; // (L * G, T)
 };
 
-static int score_one(const struct host_head *head, void *arg, struct err *err)
+static int score_one(const struct evp_head *head, void *arg, struct err *err)
 {
     const struct scoring *s = arg;
     float *score = s->score + (size_t)(head->layer * head->n_kv_heads + head->head) * (size_t)head->n_tokens;
 
-    if (s->stage->method->score_head(head, s->stage->value, score, err))
+    const struct method *m = s->stage->method;
+
+    if (m->plugin ? method_plugin_score(m, head, s->stage->value, score, err)
+                  : m->score_head(head, s->stage->value, score, err))
         return err->code;
     for (int t = 0; t < head->n_tokens; t++)
         if (isnan(score[t]))

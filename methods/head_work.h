@@ -4,24 +4,13 @@
 #ifndef EVP_HEAD_WORK_H
 #define EVP_HEAD_WORK_H
 
+#include "methods/evp_method.h"
 #include "methods/method.h"
-
-/* One kv head of the full cache, in host memory. */
-struct host_head {
-    int layer, head;          // head: of the layer's G
-    int n_layers, n_kv_heads; // L, G
-    int n_group, head_dim;    // H/G query heads share this head; K
-    int n_tokens, n_head;     // T; of these, tokens of the chat template before the text
-    int window;               // W, or 0
-    const float *k, *v;       // (T, K), keys with their rotation
-    const float *window_q;    // (W, H/G, K): queries of the last W tokens; NULL unless the method needs them
-    const float *column_sums; // (T): attention of all tokens and H/G heads; NULL unless the method needs it
-};
 
 /* What is done with each head. Heads of a layer are given to several threads. */
 struct host_work {
     unsigned needs; // enum method_need: what the heads must have
-    int (*head)(const struct host_head *head, void *arg, struct err *err);
+    int (*head)(const struct evp_head *head, void *arg, struct err *err);
     void *arg;
 };
 

@@ -81,7 +81,7 @@ static float rank_of(const double *s, int n, int t)
 }
 
 /* Scores a context with whole partitions, the last of which has none after it. */
-static void score_partitions(const struct host_head *head, int sink, int lag, const struct range_of_columns *r,
+static void score_partitions(const struct evp_head *head, int sink, int lag, const struct range_of_columns *r,
                              float *score)
 {
     int T = head->n_tokens, K = head->head_dim, n = (T - sink) / lag;
@@ -99,7 +99,7 @@ static void score_partitions(const struct host_head *head, int sink, int lag, co
     }
 }
 
-static int score_head(const struct host_head *head, const double *value, float *score, struct err *err)
+static int score_head(const struct evp_head *head, const double *value, float *score, struct err *err)
 {
     int T = head->n_tokens, sink = (int)value[N_SINK], lag = (int)value[LAG];
     float *range = malloc((size_t)head->head_dim * 2 * sizeof(*range));
@@ -116,7 +116,7 @@ static int score_head(const struct host_head *head, const double *value, float *
 
 const struct method method_lagkv = {
     .name = "lagkv",
-    .summary = "drops tokens that spread least over the range of those that follow",
+    .summary = "drops tokens that spread least over those that follow",
     .source = "Liang et al. 2025 (arXiv 2504.04704), kvpress LagKVPress",
     .kind = METHOD_DROP,
     .param = { PARAM_DROP,

@@ -65,7 +65,8 @@ struct kv_full {
     double column_sums_s;       // seconds to compute column_sums
 };
 
-struct host_head; // methods/head_work.h
+struct evp_head; // methods/evp_method.h
+struct evp_method;
 
 struct method_param {
     const char *name, *alias;   // alias: another accepted name, or NULL
@@ -128,7 +129,7 @@ struct method {
      * called by several threads at once (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens;
      * NULL: (int)(n_tokens * (1 - drop)), at least 1. */
     int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
-    int (*score_head)(const struct host_head *head, const double *value, float *score, struct err *err);
+    int (*score_head)(const struct evp_head *head, const double *value, float *score, struct err *err);
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
 
@@ -139,10 +140,16 @@ struct method {
                  struct head_part part[HEAD_PART_MAX]);
     void (*quantise)(struct backend *be, const struct packed_layer *layer);
     void (*dequantise)(struct backend *be, const struct packed_layer *layer);
+
+    const struct evp_method *plugin; // a dropping method of a user's own, which scores, says its window, and may say
+                                     // what it keeps; NULL: one of ours
 };
 
-/* The registry, in print order, NULL-terminated. method_find: by name, in any case; NULL: unknown. */
-extern const struct method *const method_registry[];
+/* The registry, in print order, NULL-terminated. method_find: by name, in any case; NULL: unknown. method_add: adds one
+ * that stays valid; false: there is no space. */
+enum { METHODS_MAX = 64 };
+extern const struct method *method_registry[METHODS_MAX + 1];
+bool method_add(const struct method *m);
 const struct method *method_find(const char *name, size_t n);
 
 /* ---- a config and a model ---------------------------------------------- */

@@ -5,9 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-const struct method *const method_registry[] = {
-    &method_knorm,        &method_keydiff, &method_snapkv, &method_pyramidkv, &method_tova, &method_h2o,
-    &method_streamingllm, &method_lagkv,   &method_adakv,  &method_kivi,      NULL,
+const struct method *method_registry[METHODS_MAX + 1] = {
+    &method_knorm, &method_keydiff,      &method_snapkv, &method_pyramidkv, &method_tova,
+    &method_h2o,   &method_streamingllm, &method_lagkv,  &method_adakv,     &method_kivi,
 };
 
 const struct method *method_find(const char *name, size_t n)
@@ -16,4 +16,15 @@ const struct method *method_find(const char *name, size_t n)
         if (strlen(method_registry[i]->name) == n && strncasecmp(method_registry[i]->name, name, n) == 0)
             return method_registry[i];
     return NULL;
+}
+
+bool method_add(const struct method *m)
+{
+    int n = 0;
+
+    while (method_registry[n])
+        n++;
+    if (n < METHODS_MAX)
+        method_registry[n] = m;
+    return n < METHODS_MAX;
 }

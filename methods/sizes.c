@@ -4,6 +4,7 @@
 #include "methods/variant_internal.h"
 
 #include "kernels/pool.h"
+#include "methods/evp_method.h"
 
 #include <string.h>
 
@@ -35,6 +36,10 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
         return n_tokens;
     if (drop->method->keep)
         return drop->method->keep(drop->value, shape, n_tokens, layer);
+    if (drop->method->plugin && drop->method->plugin->keep) {
+        int n = drop->method->plugin->keep(drop->value, n_tokens, layer, shape->n_layers);
+        return n < 1 ? 1 : n > n_tokens ? n_tokens : n; // compressor_new() refuses other numbers
+    }
     int n = (int)((double)n_tokens * (1.0 - drop->value[0])); // the first parameter is drop
     return n > 0 ? n : 1;
 }
@@ -153,6 +158,7 @@ void configs_need(const struct config *const *configs, int n, unsigned *needs, i
         for (int s = 0; s < configs[i]->n_stages; s++) {
             const struct config_stage *stage = &configs[i]->stage[s];
             int w = stage->method->window ? stage->method->window(stage->value) : 0;
+            w = stage->method->plugin ? stage->method->plugin->window : w;
             *needs |= stage->method->needs;
             *window = w > *window ? w : *window;
         }
@@ -176,7 +182,8 @@ size_t configs_side_bytes(const struct config *const *configs, int n, const stru
 
 bool same_scores(const struct config_stage *a, const struct config_stage *b)
 {
-    if (a->method->score != b->method->score || a->method->score_head != b->method->score_head)
+    if (a->method->score != b->method->score || a->method->score_head != b->method->score_head ||
+        a->method->plugin != b->method->plugin)
         return false;
     for (int i = 0; i < CONFIG_PARAMS && a->method->param[i].name && b->method->param[i].name; i++)
         if (!a->method->param[i].budget && a->value[i] != b->value[i])
