@@ -64,7 +64,7 @@ MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
 ## all: every tool, libevicpress, its media, the cuda backend if there is an nvcc, into build/release
-.PHONY: all check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
+.PHONY: all study check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
 all: $(TOOLS) $B/libevicpress.so $(MEDIA) $(PLUGIN)
 
@@ -286,6 +286,10 @@ fuzz:
 ## bench: speed compared with peers, as ratios (installs them into build/venv)
 bench: all
 	$(Q)tests/bench/run $B
+## study: compare the papers' methods on LongBench texts, STUDY_ZIP, with the models of STUDY_MODELS; hours
+STUDY_ZIP ?= ../shared/datasets/longbench_subset.zip
+study: all
+	$(Q)tests/bench/study $B $(STUDY_ZIP) build/study docs $(STUDY_MODELS)
 
 include tests/cuda/rules.mk
 

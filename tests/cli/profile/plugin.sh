@@ -54,4 +54,4 @@ build -x c - -o empty.so <<'END'
 int nothing;
 END
 profile -o p3.h5 --plugin ./empty.so --configs mine:drop=0.5 || echo "status $?"
-} 2>&1 | sed 's/; there are none.*//'
+} 2>&1 | sed 's/; there are none.*//; s/  */ /g'
