@@ -30,6 +30,7 @@ const struct method method_adakv = {
     .summary = "shares a layer's budget among its heads",
     .source = "Feng et al. 2024 (arXiv 2407.11550), kvpress AdaKVPress",
     .kind = METHOD_BUDGET,
+    .ragged = true,
     .param = { { .name = "safeguard",
                  .min = 0,
                  .max = 1,

@@ -224,7 +224,7 @@ static int check_chain(const struct config *c, struct err *err)
     static const char *const kind[] = {
         [METHOD_BUDGET] = "budgets", [METHOD_DROP] = "dropping methods", [METHOD_QUANTISE] = "quantisers"
     };
-    static const char *const what[] = { [METHOD_BUDGET] = "shares a budget among heads",
+    static const char *const what[] = { [METHOD_BUDGET] = "works with the scores of a dropping method",
                                         [METHOD_DROP] = "drops tokens",
                                         [METHOD_QUANTISE] = "packs what is kept" };
 
@@ -239,9 +239,8 @@ static int check_chain(const struct config *c, struct err *err)
     }
     const struct config_stage *budget = config_stage_of(c, METHOD_BUDGET);
     if (budget && !config_stage_of(c, METHOD_DROP))
-        return err_set(err, ERR_USAGE,
-                       "%s %s by the scores of a dropping method, which must follow: %s+snapkv:drop=0.5",
-                       budget->method->name, what[METHOD_BUDGET], budget->method->name);
+        return err_set(err, ERR_USAGE, "%s %s, which must follow: %s+snapkv:drop=0.5", budget->method->name,
+                       what[METHOD_BUDGET], budget->method->name);
     return 0;
 }
 

@@ -3,7 +3,7 @@
  * Methods work after the context is prefilled once. They see the full cache and the side outputs that they declare in
  * `needs`; every config of every method is derived from that one prefill. A config is a chain of stages, at most one of
  * each kind, in this order:
- *     budget     distributes the pairs that a layer keeps over its heads, by their scores
+ *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores
  *     drop       scores each KV pair; each head keeps its highest scores: as many pairs as the budget gives it, or
  *                (int)(T * (1 - drop)) without a budget
  *     quantise   packs the kept rows; the variant gets the unpacked rows
@@ -68,6 +68,15 @@ struct kv_full {
 struct evp_head; // methods/evp_method.h
 struct evp_method;
 
+/* The scores of one layer, in host memory, for one drop. */
+struct layer_scores {
+    const struct kv_full *full;
+    const struct config_stage *drop; // the dropping method that gave the scores
+    int layer, n_keep;               // pairs that each head keeps
+    float *score;                    // (G, T)
+    int *length;                     // [G]: pairs that each head keeps: n_keep, unless the stage is ragged and sets it
+};
+
 struct method_param {
     const char *name, *alias;   // alias: another accepted name, or NULL
     double min, max, otherwise; // bounds (inclusive); default; NAN: no default, must be given
@@ -114,14 +123,16 @@ struct method {
     enum method_kind kind;
     unsigned needs;                           // enum method_need
     int (*window)(const double *value);       // last tokens whose queries it needs, or NULL
+    bool ragged;                              // how many pairs a head keeps depends on the data
     struct method_param param[CONFIG_PARAMS]; // name NULL ends; the first of a dropping method is `drop`
 
     /* Checks that bounds cannot express, or NULL. head_dim 0: the model is not known yet. */
     int (*check)(const double *value, int head_dim, struct err *err);
 
     /* METHOD_BUDGET: a layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others are
-     * the best of the layer's other pairs. */
+     * the best of the layer's other pairs. rescore, instead of floor: rewrites the scores of a layer for one drop. */
     int (*floor)(const double *value, int n_keep);
+    int (*rescore)(const struct layer_scores *layer, const double *value, struct err *err);
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
      * `budget`. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`

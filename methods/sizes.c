@@ -55,7 +55,10 @@ double config_keep_frac(const struct config *config, const struct kv_shape *shap
 
 bool config_is_ragged(const struct config *config)
 {
-    return config_stage_of(config, METHOD_BUDGET);
+    for (int i = 0; i < config->n_stages; i++)
+        if (config->stage[i].method->ragged)
+            return true;
+    return false;
 }
 
 /* ---- tensors ------------------------------------------------------------ */
@@ -252,6 +255,7 @@ struct packing config_packing(const struct config *config, const struct kv_shape
 struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens)
 {
     size_t G = (size_t)shape->n_kv_heads, row = (size_t)shape->head_dim * dtype_size(shape->dtype), pairs = 0;
+    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
     struct variant_sizes s = { 0 };
 
     for (int l = 0; l < shape->n_layers; l++) {
@@ -264,13 +268,15 @@ struct variant_sizes config_sizes(const struct config *config, const struct kv_s
         s.kept = pairs * sizeof(int32_t);
     if (config_is_ragged(config))
         s.counts = (size_t)shape->n_layers * G * sizeof(int32_t);
+    if (budget && budget->method->rescore)
+        s.scores = score_bytes(shape, n_tokens);
     return s;
 }
 
 struct memory_need config_variant_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens)
 {
     struct variant_sizes s = config_sizes(config, shape, n_tokens);
-    size_t selecting = pool_size(s.kept) + pool_size(s.counts);
+    size_t selecting = pool_size(s.kept) + pool_size(s.counts) + s.scores;
 
     return (struct memory_need){ pool_size(s.rows), selecting > s.packed ? selecting : s.packed };
 }

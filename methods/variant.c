@@ -166,6 +166,7 @@ struct making {
     enum variant_detail detail;
     struct variant_sizes sizes;
     const struct scores *scores; // NULL: nothing is dropped
+    const float *score;          // (L * G, T): those, or what the budget made of them
     int32_t *lengths;            // [L * G]: rows of each head
     char *rows;                  // of all heads, on the device
 };
@@ -196,17 +197,44 @@ static int share_lengths(struct making *m, const struct config_stage *budget, st
     return full->backend->read(full->backend, m->lengths, count, m->sizes.counts, err);
 }
 
+/* Lets the budget rewrite the scores, layer by layer on the host. Other variants need the scores as they were. */
+static int rewrite_scores(struct making *m, const struct config_stage *budget, struct err *err)
+{
+    const struct kv_full *full = m->full;
+    struct backend *be = full->backend;
+    const size_t G = (size_t)full->shape.n_kv_heads, n = G * (size_t)full->n_tokens;
+    float *out = pool_take(full->pool, m->sizes.scores, err), *host = out ? malloc(n * sizeof(*host)) : NULL;
+    int code = host ? 0 : out ? err_nomem(err) : err->code;
+
+    for (size_t l = 0; l < (size_t)full->shape.n_layers && !code; l++) {
+        const struct layer_scores layer = { .full = full,
+                                            .drop = config_stage_of(m->v->config, METHOD_DROP),
+                                            .layer = (int)l,
+                                            .n_keep = m->lengths[l * G],
+                                            .score = host,
+                                            .length = m->lengths + l * G };
+        code = be->read(be, host, m->scores->at + l * n, n * sizeof(*host), err);
+        if (!code)
+            code = budget->method->rescore(&layer, budget->value, err);
+        if (!code)
+            be->write(be, out + l * n, host, n * sizeof(*host));
+    }
+    free(host);
+    m->score = out;
+    return code;
+}
+
 static int get_lengths(struct making *m, struct err *err)
 {
     const struct variant *v = m->v;
     const struct config_stage *budget = config_stage_of(v->config, METHOD_BUDGET);
     size_t G = (size_t)v->shape.n_kv_heads;
 
-    if (budget)
+    if (budget && budget->method->floor)
         return share_lengths(m, budget, err);
     for (size_t h = 0; h < n_heads(v); h++)
         m->lengths[h] = config_n_keep(v->config, &v->shape, v->n_tokens, (int)(h / G));
-    return 0;
+    return budget ? rewrite_scores(m, budget, err) : 0;
 }
 
 /* Gives every head its share of the memory for rows: k, then v. */
@@ -248,7 +276,7 @@ static int select_rows(struct making *m, struct err *err)
     int32_t *kept = pool_take(full->pool, m->sizes.kept, err);
     if (!kept)
         return err->code;
-    be->top_k(be, kept, m->scores->at, (int)n_heads(m->v), full->n_tokens, m->lengths);
+    be->top_k(be, kept, m->score, (int)n_heads(m->v), full->n_tokens, m->lengths);
     be->gather(be, m->v->rows, full->rows, kept, (int)n_heads(m->v), full->shape.head_dim);
     m->v->compress_s = m->scores->seconds + be->clock(be) - start;
     return keep_positions(m, kept, err);
@@ -436,6 +464,7 @@ int compressor_variant(struct compressor *c, const struct config *config, enum v
                         .detail = detail,
                         .sizes = config_sizes(config, &full->shape, full->n_tokens),
                         .scores = drop ? find_scores(c, drop) : NULL };
+    m.score = drop ? m.scores->at : NULL;
     int code = make_variant(&m, err);
     free(m.lengths);
     if (code) {

@@ -26,10 +26,10 @@ struct packing {
 };
 struct packing config_packing(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 
-/* Bytes that a variant takes from the pool: its rows; and while it is made, first kept positions and the lengths of
- * ragged heads, then all packed layers. */
+/* Bytes that a variant takes from the pool: its rows; and while it is made, first kept positions, the lengths of
+ * ragged heads and rewritten scores, then all packed layers. */
 struct variant_sizes {
-    size_t rows, kept, counts, packed;
+    size_t rows, kept, counts, scores, packed;
 };
 struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens);
 

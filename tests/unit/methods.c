@@ -76,12 +76,13 @@ Test(config, says_what_is_wrong)
         { "kivi:bits=2+keydiff:drop=0.5", "keydiff drops tokens, so it comes before kivi" },
         { "keydiff:drop=0.5+kivi:bits=2+kivi:bits=4", "kivi and kivi are both quantisers" },
         { "adakv+knorm:drop=0.5+kivi:bits=2+kivi:bits=4+kivi:bits=4", "at most 4 methods" },
-        { "adakv", "adakv shares a budget among heads by the scores of a dropping method, which must follow: "
+        { "adakv", "adakv works with the scores of a dropping method, which must follow: "
                    "adakv+snapkv:drop=0.5" },
         { "adakv+kivi:bits=2", "which must follow: adakv+snapkv:drop=0.5" },
         { "adakv+adakv+knorm:drop=0.5", "adakv and adakv are both budgets; a chain has one of each kind" },
-        { "knorm:drop=0.5+adakv", "adakv shares a budget among heads, so it comes before knorm in a chain" },
-        { "kivi:bits=2+adakv", "adakv shares a budget among heads, so it comes before kivi in a chain" },
+        { "knorm:drop=0.5+adakv",
+          "adakv works with the scores of a dropping method, so it comes before knorm in a chain" },
+        { "kivi:bits=2+adakv", "adakv works with the scores of a dropping method, so it comes before kivi in a chain" },
         { "adakv:drop=0.5+snapkv", "adakv has no parameter 'drop', only safeguard" },
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
         { "tova:drop=0.5:heads=each", "tova: heads must be all or own, not 'each'" },

@@ -359,6 +359,43 @@ Test(variants, adakv_may_empty_a_head)
     cache_release(&c);
 }
 
+/* For the test below: the last tokens score most, whatever the dropping method says. */
+static int score_positions(const struct layer_scores *layer, const double *value, struct err *err)
+{
+    int T = layer->full->n_tokens;
+
+    (void)err;
+    cr_assert(value[0] == 0.5 && layer->drop->value[0] == 0.75 && layer->n_keep == 10 && layer->length[G - 1] == 10);
+    for (int i = 0; i < G * T; i++)
+        layer->score[i] = (float)(i % T);
+    return 0;
+}
+
+/* Only the variant behind a budget sees the scores that it rewrites. */
+Test(variants, a_budget_rewrites_scores)
+{
+    enum { T = 40, KEPT = 10 };
+    static const struct method last = { .name = "last", .kind = METHOD_BUDGET, .rescore = score_positions };
+    const struct config plain = config_of("knorm:drop=0.75");
+    struct config rewritten = config_of("adakv:safeguard=0.5+knorm:drop=0.75");
+    struct cache c;
+    struct made m[3];
+
+    rewritten.stage[0].method = &last;
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        made_all(&c, (struct config[]){ plain, rewritten, plain }, 3, m);
+        for (int i = 0; i < L * G * KEPT; i++)
+            cr_assert_eq(m[1].v.kept[i], T - KEPT + i % KEPT, "head %d: %d", i / KEPT, m[1].v.kept[i]);
+        cr_assert_arr_eq(m[2].v.kept, m[0].v.kept, L * G * KEPT * sizeof(int32_t));
+        cr_assert_arr_neq(m[0].v.kept, m[1].v.kept, L * G * KEPT * sizeof(int32_t));
+        for (int i = 0; i < 3; i++)
+            made_release(&m[i]);
+        cache_release(&c);
+    }
+}
+
 /* ---- quantising --------------------------------------------------------- */
 
 /* Heads go to the backend 64 matrices at a time; all heads are the same here, so all must come back the same. */
