@@ -121,6 +121,12 @@ class Oracle:
             loose.append([torch.nonzero(row).flatten().tolist() for row in may])
         return sure, loose
 
+    def cut_ties(self, config, kept):
+        """Answers come from these positions: kvpress' own, but of those that tie at the boundary not the same."""
+        for layer, (keys, values) in enumerate(self.full):
+            at = torch.tensor(kept[layer])[..., None].expand(-1, -1, keys.shape[-1])
+            self.every.rows[config][layer] = keys.gather(1, at)[None], values.gather(1, at)[None]
+
     @torch.no_grad()
     def answers(self, config, questions, n):
         """For each question, per step: the token, the gap between the two best logits, the second-best token."""
