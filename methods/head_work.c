@@ -140,7 +140,8 @@ int host_each_head(const struct kv_full *full, const struct host_work *work, str
 /* ---- scores ------------------------------------------------------------- */
 
 struct scoring {
-    const struct config_stage *stage;
+    const struct method *method;
+    const double *value;
     float *score; // (L * G, T)
 };
 
@@ -149,10 +150,9 @@ static int score_one(const struct evp_head *head, void *arg, struct err *err)
     const struct scoring *s = arg;
     float *score = s->score + (size_t)(head->layer * head->n_kv_heads + head->head) * (size_t)head->n_tokens;
 
-    const struct method *m = s->stage->method;
+    const struct method *m = s->method;
 
-    if (m->plugin ? method_plugin_score(m, head, s->stage->value, score, err)
-                  : m->score_head(head, s->stage->value, score, err))
+    if (m->plugin ? method_plugin_score(m, head, s->value, score, err) : m->score_head(head, s->value, score, err))
         return err->code;
     for (int t = 0; t < head->n_tokens; t++)
         if (isnan(score[t]))
@@ -161,14 +161,15 @@ static int score_one(const struct evp_head *head, void *arg, struct err *err)
     return 0;
 }
 
-int host_score(const struct kv_full *full, const struct config_stage *stage, float *out, struct err *err)
+int host_score(const struct kv_full *full, const struct method *method, const double *value, float *out,
+               struct err *err)
 {
     size_t bytes = (size_t)(full->shape.n_layers * full->shape.n_kv_heads) * (size_t)full->n_tokens * sizeof(float);
-    struct scoring scoring = { stage, malloc(bytes) };
+    struct scoring scoring = { method, value, malloc(bytes) };
 
     if (!scoring.score)
         return err_nomem(err);
-    int code = host_each_head(full, &(struct host_work){ stage->method->needs, score_one, &scoring }, err);
+    int code = host_each_head(full, &(struct host_work){ method->needs, score_one, &scoring }, err);
     if (!code)
         full->backend->write(full->backend, out, scoring.score, bytes);
     free(scoring.score);

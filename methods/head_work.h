@@ -18,6 +18,7 @@ struct host_work {
 int host_each_head(const struct kv_full *full, const struct host_work *work, struct err *err) MUST_CHECK;
 
 /* Computes the scores of a method with score_head(): out (L * G, T) on the device. ERR_FAIL: a score is not a number. */
-int host_score(const struct kv_full *full, const struct config_stage *stage, float *out, struct err *err) MUST_CHECK;
+int host_score(const struct kv_full *full, const struct method *method, const double *value, float *out,
+               struct err *err) MUST_CHECK;
 
 #endif

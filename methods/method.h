@@ -135,13 +135,14 @@ struct method {
     int (*rescore)(const struct layer_scores *layer, const double *value, struct err *err);
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
-     * `budget`. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`
+     * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`
      * queries are saved; NULL: none. score_head, instead of score: the scores of one head, (T), on the host; it is
      * called by several threads at once (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens;
      * NULL: (int)(n_tokens * (1 - drop)), at least 1. */
     int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
     int (*score_head)(const struct evp_head *head, const double *value, float *score, struct err *err);
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
+    bool (*by_drop)(const double *value);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
 
     /* METHOD_QUANTISE. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n

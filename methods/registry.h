@@ -16,6 +16,9 @@ extern const struct method method_adakv, method_knorm, method_keydiff, method_sn
         .budget = true, .help = "share of KV pairs removed"                                                            \
     }
 
+/* Pairs that a dropping method keeps of each head, unless it says otherwise. */
+int keep_of_drop(double drop, int n_tokens);
+
 /* ---- window.c: attention of the context's last queries ------------------ */
 
 /* out (L * G, T) = the mean attention to each key from the last w <= T tokens and the group's H/G query heads. Takes

@@ -5,6 +5,7 @@
 
 #include "kernels/pool.h"
 #include "methods/evp_method.h"
+#include "methods/registry.h"
 
 #include <string.h>
 
@@ -28,6 +29,13 @@ const struct config_stage *config_stage_of(const struct config *config, enum met
 
 /* ---- rows --------------------------------------------------------------- */
 
+int keep_of_drop(double drop, int n_tokens)
+{
+    int n = (int)((double)n_tokens * (1.0 - drop));
+
+    return n > 0 ? n : 1;
+}
+
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
 {
     const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
@@ -40,8 +48,7 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
         int n = drop->method->plugin->keep(drop->value, n_tokens, layer, shape->n_layers);
         return n < 1 ? 1 : n > n_tokens ? n_tokens : n; // compressor_new() refuses other numbers
     }
-    int n = (int)((double)n_tokens * (1.0 - drop->value[0])); // the first parameter is drop
-    return n > 0 ? n : 1;
+    return keep_of_drop(drop->value[0], n_tokens); // the first parameter is drop
 }
 
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens)
@@ -188,8 +195,9 @@ bool same_scores(const struct config_stage *a, const struct config_stage *b)
     if (a->method->score != b->method->score || a->method->score_head != b->method->score_head ||
         a->method->plugin != b->method->plugin)
         return false;
+    bool by_drop = a->method->by_drop && a->method->by_drop(a->value);
     for (int i = 0; i < CONFIG_PARAMS && a->method->param[i].name && b->method->param[i].name; i++)
-        if (!a->method->param[i].budget && a->value[i] != b->value[i])
+        if ((!a->method->param[i].budget || by_drop) && a->value[i] != b->value[i])
             return false;
     return true;
 }

@@ -36,16 +36,17 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     struct backend *be = full->backend;
     size_t mark = pool_mark(full->pool);
     double start = be->clock(be);
-    int code = s->stage.method->score ? s->stage.method->score(full, s->stage.value, s->at, err)
-                                      : host_score(full, &s->stage, s->at, err);
+    const struct method *method = s->stage.method;
+    int code = method->score ? method->score(full, s->stage.value, s->at, err)
+                             : host_score(full, method, s->stage.value, s->at, err);
 
     s->seconds = be->clock(be) - start;
-    if (s->stage.method->needs & NEED_COLUMN_SUMS)
+    if (method->needs & NEED_COLUMN_SUMS)
         s->seconds += full->column_sums_s;
     pool_reset(full->pool, mark);
     if (code == 0)
         code = be->sync(be, err);
-    return code ? err_wrap(err, "%s", s->stage.method->name) : 0;
+    return code ? err_wrap(err, "%s", method->name) : 0;
 }
 
 /* Refuses what a plug-in keeps of this context if that is not 1 .. n_tokens. */

@@ -9,6 +9,9 @@
 #include <math.h>
 #include <stdio.h>
 
+const char *const backends[BACKENDS][2] = { { "fenced", "f32" }, { "fenced", "bf16" }, { "cpu", "f32" },
+                                            { "cpu", "bf16" },   { "cuda", "f32" },    { "cuda", "bf16" } };
+
 struct config config_of(const char *text)
 {
     struct config c;
@@ -185,10 +188,10 @@ void cache_release(struct cache *c)
 
 void made_all(struct cache *c, const struct config *configs, int n, struct made *out)
 {
-    const struct config *list[16];
+    const struct config *list[64];
     struct err err;
 
-    cr_assert(n <= 16);
+    cr_assert(n <= 64);
     for (int i = 0; i < n; i++)
         list[i] = &configs[i];
     struct compressor *maker = compressor_new(&c->full, list, n, &err);
@@ -218,4 +221,32 @@ void made_release(struct made *m)
         free(m->rows_v[h]);
     }
     variant_release(&m->v);
+}
+
+void expect_best(const struct cache *c, const char *text, const double *score, int group, int floor)
+{
+    struct config config = config_of(text);
+    struct made m = made_of((struct cache *)(uintptr_t)c, &config);
+    const int32_t *kept = m.v.kept;
+    int T = c->full.n_tokens, *rank = calloc((size_t)(L * G * T), sizeof(*rank)); // in its head
+
+    for (int i = 0; i < L * G * T; i++)
+        for (int j = i / T * T; j < (i / T + 1) * T; j++)
+            rank[i] += score[j] > score[i] || (!(score[j] < score[i]) && j < i);
+    for (int h = 0; h < L * G; h++) {
+        int first = h / group * group, n = group * config_n_keep(&config, &m.v.shape, T, h / G), count = 0;
+        for (int t = 0; t < T; t++) {
+            int i = h * T + t, before = 0;
+            for (int j = first * T; j < (first + group) * T; j++)
+                before += rank[i] < floor   ? rank[j] < floor && j < i
+                          : rank[j] < floor ? 1
+                                            : score[j] > score[i] || (!(score[j] < score[i]) && j < i);
+            bool want = before < n, is = count < m.v.rows[h].n && kept[count] == t;
+            count += is;
+            cr_assert_eq(is, want, "%s: head %d token %d", text, h, t);
+        }
+        kept += m.v.rows[h].n;
+    }
+    free(rank);
+    made_release(&m);
 }

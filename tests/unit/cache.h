@@ -9,6 +9,10 @@
 
 enum { L = 2, H = 6, G = 2, K = 32, W = 16 }; // W: queries saved
 
+/* The backends that compute methods, with the dtype of their cache. */
+enum { BACKENDS = 6 };
+extern const char *const backends[BACKENDS][2];
+
 struct cache {
     struct backend *be;
     struct pool pool;
@@ -41,5 +45,9 @@ struct config config_of(const char *text);
 struct made made_of(struct cache *c, const struct config *config);
 void made_all(struct cache *c, const struct config *configs, int n, struct made *out);
 void made_release(struct made *m);
+
+/* Asserts that every head keeps what of all scores (L * G, T) is largest among `group` heads together, with `floor` of
+ * each for sure. Two scores may not be nearer than rounding. */
+void expect_best(const struct cache *c, const char *text, const double *score, int group, int floor);
 
 #endif

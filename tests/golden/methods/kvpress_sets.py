@@ -6,8 +6,8 @@ gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, KeyDiffPress, KnormPress, LagKVPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
-                     StreamingLLMPress, TOVAPress)
+from kvpress import (AdaKVPress, BlockPress, KeyDiffPress, KnormPress, LagKVPress, ObservedAttentionPress,
+                     PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
@@ -18,21 +18,33 @@ logging.set_verbosity_error()
 PRESSES = {"knorm": KnormPress, "keydiff": KeyDiffPress, "snapkv": SnapKVPress, "streamingllm": StreamingLLMPress,
            "pyramidkv": PyramidKVPress, "tova": TOVAPress, "h2o": ObservedAttentionPress,
            "lagkv": LagKVPress}
-NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta", "lag": "lag_size", "n_sink": "n_sink"}
+NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta", "lag": "lag_size",
+         "n_sink": "n_sink"}
 TIE = 1e-5  # relative to the boundary score: another order of the same additions may swap two this close
 MARK = "\u2603" * 3  # stands for the text in the chat template
+
+
+class H2OPress(ObservedAttentionPress):
+    """The heavy hitters and the recent half of H2O's own H2OKVCache_LayerWise; a kv head takes the mean of its group."""
+
+    def score(self, module, hidden_states, keys, values, attentions, kwargs):
+        n, heads = keys.shape[2], keys.shape[1]
+        sums = attentions.sum(2).view(1, heads, -1, n).mean(2)
+        sums[..., n - max(1, int(n * (1 - self.compression_ratio))) // 2:] = torch.inf
+        return sums
 
 
 def press_of(config):
     """A chain of our names as a press."""
     stages = [stage.split(":") for stage in config.split("+")]
     name, *params = stages[-1]
-    values = {NAMES[k]: float(v) if k == "drop" else int(v) for k, v in (p.split("=") for p in params)}
-    press = PRESSES[name](**values)
-    if len(stages) == 1:
-        return press
-    safeguard = dict(p.split("=") for p in stages[0][1:]).get("safeguard", 0.2)
-    return AdaKVPress(press, alpha_safeguard=float(safeguard))
+    given = dict(p.split("=") for p in params)
+    block = int(given.pop("block", 0)) if name == "keydiff" else 0
+    press = H2OPress if given.pop("recent", None) else PRESSES[name]
+    press = press(**{NAMES[k]: float(v) if k == "drop" else int(v) for k, v in given.items()})
+    if len(stages) > 1:
+        return AdaKVPress(press, alpha_safeguard=float(dict(p.split("=") for p in stages[0][1:]).get("safeguard", 0.2)))
+    return BlockPress(press, block_size=block) if block else press
 
 
 class Every(BasePress):
@@ -43,12 +55,18 @@ class Every(BasePress):
         self.scores = {name: [] for name in presses}  # [layer] of (heads, T)
         self.rows = {name: [] for name in presses}  # [layer] of (keys, values)
         self.masked = {name: [] for name in presses}  # [layer] of what AdaKVPress masks, or None
+        self.chosen = {name: [] for name in presses}  # [layer] of positions (heads, n), of presses that do not just score
 
     def compress(self, module, hidden_states, keys, values, attentions, kwargs):
         for name, press in self.presses.items():
             given = (module, hidden_states, keys, values, attentions, kwargs)
-            scorer = press.press if isinstance(press, AdaKVPress) else press
-            self.scores[name].append(scorer.score(*given)[0])
+            if isinstance(press, BlockPress):
+                places = torch.arange(keys.shape[2]).view(1, 1, -1, 1).expand_as(values)
+                chosen = press.compress(module, hidden_states, keys, places, attentions, kwargs)[1]
+                self.chosen[name].append(chosen[0, ..., 0])
+            else:
+                scorer = press.press if isinstance(press, AdaKVPress) else press
+                self.scores[name].append(scorer.score(*given)[0])
             module.masked_key_indices = None
             self.rows[name].append(press.compress(*given))
             self.masked[name].append(module.masked_key_indices)
@@ -76,7 +94,7 @@ class Oracle:
             eager = Every(observed)
             self.prefill(eager)
             self.model.set_attn_implementation("sdpa")
-            for part in ("scores", "rows", "masked"):
+            for part in ("scores", "rows", "masked", "chosen"):
                 getattr(self.every, part).update(getattr(eager, part))
 
     @torch.no_grad()
@@ -96,6 +114,9 @@ class Oracle:
     def kept(self, config):
         """Per layer and head: positions kept for sure, and those that tie with the boundary. AdaKVPress compares all
         heads of a layer after it gave the best of each head the largest number there is."""
+        if self.every.chosen[config]:
+            sure = [layer.sort().values.tolist() for layer in self.every.chosen[config]]
+            return sure, [[[]] * len(layer) for layer in sure]
         sure, loose = [], []
         for scores, rows, masked in zip(*(part[config] for part in (self.every.scores, self.every.rows,
                                                                     self.every.masked))):

@@ -1,0 +1,128 @@
+/* What dropping methods keep of a small cache, on every backend, against their definitions. */
+#include "tests/unit/cache.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+
+/* With the recent half, each drop has scores of its own: the raw sums, and the last tokens above all of them. */
+Test(dropping, h2o_keeps_the_recent_half)
+{
+    enum { T = 61 };
+    double score[L * G * T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (int i = 0; i < L * G * T; i++)
+            score[i] = i % T >= T - 36 / 2 ? 1e6 : (double)c.column_sums[i];
+        expect_best(&c, "h2o:drop=0.4:recent=half", score, 1, 0);
+        expect_best(&c, "adakv+h2o:drop=0.4:recent=half", score, G, 7);
+        for (int i = 0; i < L * G * T; i++)
+            score[i] = i % T >= T - 3 / 2 ? 1e6 : (double)c.column_sums[i];
+        expect_best(&c, "h2o:drop=0.95:recent=half", score, 1, 0);
+        for (int i = 0; i < L * G * T; i++)
+            score[i] = (double)c.column_sums[i];
+        expect_best(&c, "h2o:drop=0.98:recent=half", score, 1, 0); // one pair has no recent half
+        cache_release(&c);
+    }
+}
+
+static double cosine(const float *x, const double *y)
+{
+    double dot = 0, xx = 0, yy = 0;
+
+    for (int j = 0; j < K; j++) {
+        dot += (double)x[j] * y[j];
+        xx += (double)x[j] * (double)x[j];
+        yy += y[j] * y[j];
+    }
+    return dot / sqrt(xx * yy);
+}
+
+/* -cos to the mean direction of all keys of a head that are in the cache. */
+static void score_cache(const float *k, const bool *in, int n, double *score)
+{
+    double mean[K] = { 0 };
+
+    for (int t = 0; t < n; t++) {
+        double squares = 0;
+        for (int j = 0; j < K; j++)
+            squares += (double)k[t * K + j] * (double)k[t * K + j];
+        for (int j = 0; j < K && in[t]; j++)
+            mean[j] += (double)k[t * K + j] / sqrt(squares);
+    }
+    for (int t = 0; t < n; t++)
+        score[t] = in[t] ? -cosine(k + (ptrdiff_t)t * K, mean) : -9;
+}
+
+/* What is in the cache after all blocks: 1, the rest 0. */
+static void read_blocks(const float *k, int n, int n_keep, int block, double *kept)
+{
+    bool in[100] = { false };
+    double score[100];
+
+    for (int t = 0; t < n_keep; t++)
+        in[t] = true;
+    for (int end = n_keep + block; end < n + block; end += block) {
+        int last = end < n ? end : n, count = 0;
+        for (int t = end - block; t < last; t++)
+            in[t] = true;
+        score_cache(k, in, n, score);
+        for (int t = 0; t < n; t++)
+            count += in[t];
+        for (; count > n_keep; count--) {
+            int worst = 0;
+            for (int t = 0; t < n; t++)
+                if (in[t] && (!in[worst] || score[t] < score[worst]))
+                    worst = t;
+            in[worst] = false;
+        }
+    }
+    for (int t = 0; t < n; t++)
+        kept[t] = in[t];
+}
+
+Test(dropping, keydiff_reads_block_by_block)
+{
+    static const struct {
+        const char *config;
+        int n_keep, block;
+    } at[] = { { "keydiff:drop=0.4:block=7", 36, 7 },
+               { "keydiff:drop=0.7:block=7", 18, 7 },
+               { "keydiff:drop=0.95:block=1", 3, 1 },
+               { "keydiff:drop=0.5:block=30", 30, 30 },
+               { "keydiff:drop=0.7:block=999", 18, 999 } };
+    enum { T = 61 };
+    double kept[L * G * T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+            for (int h = 0; h < L * G; h++)
+                read_blocks(c.k[h], T, at[i].n_keep, at[i].block, kept + (ptrdiff_t)h * T);
+            expect_best(&c, at[i].config, kept, 1, 0);
+        }
+        cache_release(&c);
+    }
+}
+
+/* Of two drops made together each has its own blocks. */
+Test(dropping, keydiff_scores_each_drop)
+{
+    const struct config config[] = { config_of("keydiff:drop=0.4:block=16"), config_of("keydiff:drop=0.8:block=16") };
+    struct cache c;
+    struct made both[2];
+
+    cache_init(&c, 100);
+    made_all(&c, config, 2, both);
+    for (int i = 0; i < 2; i++) {
+        struct made alone = made_of(&c, &config[i]);
+        cr_assert_arr_eq(both[i].v.kept, alone.v.kept, (size_t)(L * G * alone.v.rows[0].n) * sizeof(int32_t));
+        made_release(&alone);
+        made_release(&both[i]);
+    }
+    cache_release(&c);
+}
