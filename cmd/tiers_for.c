@@ -4,10 +4,11 @@
 
 #include "base/unconst.h"
 
-enum { CONFIGS = 9 };
+enum { CONFIGS = 12 };
 
-#define ALL_TOKENS   "none", "kivi"                                              // every token is kept
-#define EQUAL_TOKENS "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm" // as many in each layer and head
+/* Every token is kept; and as many in each layer and head. */
+#define ALL_TOKENS   "none", "kivi"
+#define EQUAL_TOKENS "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm", "lagkv", "random", "cur"
 
 /* In the order of TIERS_ENGINES; without configs: all. */
 static const struct {

@@ -126,3 +126,85 @@ Test(dropping, keydiff_scores_each_drop)
     }
     cache_release(&c);
 }
+
+/* Drawn by SplitMix64 and XXH3 as other programs implement them: heads of all layers, each from a stream of its own. */
+Test(dropping, random_draws_by_head)
+{
+    static const struct {
+        const char *config;
+        int32_t kept[L * G * 3];
+    } at[] = { { "random:drop=0.9", { 1, 17, 18, 23, 25, 28, 15, 16, 27, 6, 29, 35 } },
+               { "random:drop=0.9:seed=7", { 14, 16, 29, 12, 16, 21, 3, 19, 38, 0, 29, 34 } } };
+
+    for (int b = 0; b < BACKENDS; b++) {
+        struct cache c;
+        if (!cache_open(&c, backends[b][0], backends[b][1], 40))
+            continue;
+        for (int i = 0; i < 2; i++) {
+            struct config config = config_of(at[i].config);
+            struct made m = made_of(&c, &config);
+            cr_assert_eq(m.v.rows[0].n, 3); // int(40 * 0.1) in double is 3
+            cr_assert_arr_eq(m.v.kept, at[i].kept, sizeof(at[i].kept), "%s", at[i].config);
+            made_release(&m);
+        }
+        cache_release(&c);
+    }
+}
+
+/* |x_t|^2 of a head's rows; with blocks over the sum of the block. */
+static void squares_of(const float *x, int n, int block, double *s)
+{
+    for (int t = 0; t < n; t++) {
+        s[t] = 0;
+        for (int j = 0; j < K; j++)
+            s[t] += (double)x[t * K + j] * (double)x[t * K + j];
+    }
+    for (int first = 0; block && first < n; first += block) {
+        double sum = 0;
+        for (int t = first; t < first + block && t < n; t++)
+            sum += s[t];
+        for (int t = first; t < first + block && t < n; t++)
+            s[t] /= sum;
+    }
+}
+
+Test(dropping, cur_keeps_what_is_long_for_its_block)
+{
+    static const struct {
+        const char *config;
+        int block, n_sink, group;
+        bool k, v;
+    } at[] = { { "cur:drop=0.5", 16, 4, 1, true, true },
+               { "cur:drop=0.7:block=7:n_sink=0", 7, 0, 1, true, true },
+               { "cur:drop=0.7:leverage=key", 16, 4, 1, true, false },
+               { "cur:drop=0.7:leverage=value:block=0", 0, 4, 1, false, true },
+               { "adakv:safeguard=0+cur:drop=0.7", 16, 4, G, true, true } };
+    enum { T = 61 };
+    double score[L * G * T], k2[T], v2[T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+            for (int h = 0; h < L * G; h++) {
+                double sum = 0;
+                squares_of(c.k[h], T, at[i].block, k2);
+                squares_of(c.v[h], T, at[i].block, v2);
+                for (int t = 0; t < T; t++)
+                    sum += score[h * T + t] = (at[i].k ? k2[t] : 1) * (at[i].v ? v2[t] : 1);
+                for (int t = 0; t < T; t++)
+                    score[h * T + t] = t < at[i].n_sink ? 1 : score[h * T + t] / sum;
+            }
+            expect_best(&c, at[i].config, score, at[i].group, 0);
+        }
+        for (int h = 0; h < L * G; h++) {
+            squares_of(c.k[h], T, 16, k2);
+            squares_of(c.v[h], T, 16, v2);
+            for (int t = 0; t < T; t++)
+                score[h * T + t] = t < 4 ? 9 : k2[t] + v2[t];
+        }
+        expect_best(&c, "cur:drop=0.7:leverage=kv_avg", score, 1, 0);
+        cache_release(&c);
+    }
+}

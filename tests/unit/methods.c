@@ -29,6 +29,8 @@ Test(config, names_are_canonical)
         { "keydiff:block=128:drop=0.5", "keydiff:drop=0.5:block=128" },
         { "keydiff:block=0:drop=0.5", "keydiff:drop=0.5" },
         { "h2o:0.5:recent=half", "h2o:drop=0.5:recent=half" },
+        { "random:seed=0:drop=0.5", "random:drop=0.5" },
+        { "CUR:0.5:leverage=kv_product:block=16:n_sink=4", "cur:drop=0.5" },
         { "adakv:safeguard=0.20+h2o:drop=0.5", "adakv+h2o:drop=0.5" },
         { "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4", "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4" },
     };
@@ -40,7 +42,7 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "lagkv, adakv, kivi" },
+              "lagkv, random, cur, adakv, kivi" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
         { "keydiff", "keydiff needs drop, the share of KV pairs removed: keydiff:drop=..." },
@@ -72,6 +74,9 @@ Test(config, says_what_is_wrong)
         { "keydiff:compression=0.1", "keydiff has no parameter 'compression', only drop, block" },
         { "keydiff:drop=0.5:block=65537", "keydiff: block must be a whole number from 0 to 65536, not '65537'" },
         { "h2o:drop=0.5:recent=0.5", "h2o: recent must be none or half, not '0.5'" },
+        { "random:drop=0.5:seed=-1", "random: seed must be a whole number from 0 to 1000000000, not '-1'" },
+        { "cur:drop=0.5:leverage=kv", "cur: leverage must be kv_product or kv_avg or key or value, not 'kv'" },
+        { "cur:drop=0.5:block=4097", "cur: block must be a whole number from 0 to 4096, not '4097'" },
         { "snapkv:drop=0.5:window=1.5", "window must be a whole number from 1 to 4096, not '1.5'" },
         { "snapkv:drop=0.5:kernel=4", "snapkv: kernel must be odd" },
         { "kivi:bits=3", "bits must be 2 or 4, not '3'" },
@@ -174,6 +179,8 @@ Test(config, numbers_have_limits)
                                         "streamingllm:drop=0.5:n_sink=0",
                                         "streamingllm:drop=0.5:n_sink=1024",
                                         "keydiff:drop=0.5:block=65536",
+                                        "random:drop=0.5:seed=1000000000",
+                                        "cur:drop=0.5:block=4096:n_sink=1024",
                                         "kivi:bits=4:group=128:residual=128",
                                         "kivi:bits=2:residual=4096",
                                         "pyramidkv:drop=0.5:beta=1",

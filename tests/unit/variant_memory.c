@@ -13,7 +13,7 @@ static const char *const lists[][6] = {
     { "pyramidkv:drop=0.5:window=4", "adakv+pyramidkv:drop=0.5:window=4+kivi:bits=4", NULL },
     { "adakv+knorm:drop=0.3+kivi:bits=2", "kivi:bits=4", "none", NULL },
     { "keydiff:drop=0.5:block=8", "keydiff:drop=0.7:block=8", "keydiff:drop=0.7", "keydiff:drop=0.5", NULL },
-    { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", NULL },
+    { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", "random:drop=0.5", "cur:drop=0.5", NULL },
 };
 enum { LISTS = sizeof(lists) / sizeof(*lists) };
 

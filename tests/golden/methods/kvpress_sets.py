@@ -6,7 +6,7 @@ gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, BlockPress, KeyDiffPress, KnormPress, LagKVPress, ObservedAttentionPress,
+from kvpress import (AdaKVPress, BlockPress, CURPress, KeyDiffPress, KnormPress, LagKVPress, ObservedAttentionPress,
                      PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
@@ -17,9 +17,10 @@ logging.disable_progress_bar()
 logging.set_verbosity_error()
 PRESSES = {"knorm": KnormPress, "keydiff": KeyDiffPress, "snapkv": SnapKVPress, "streamingllm": StreamingLLMPress,
            "pyramidkv": PyramidKVPress, "tova": TOVAPress, "h2o": ObservedAttentionPress,
-           "lagkv": LagKVPress}
+           "lagkv": LagKVPress, "cur": CURPress}
 NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta", "lag": "lag_size",
-         "n_sink": "n_sink"}
+         "n_sink": "n_sink", "leverage": "leverage_type"}
+CUR_NAMES = {"block": "local_window_size", "n_sink": "num_sinks"}
 TIE = 1e-5  # relative to the boundary score: another order of the same additions may swap two this close
 MARK = "\u2603" * 3  # stands for the text in the chat template
 
@@ -39,9 +40,10 @@ def press_of(config):
     stages = [stage.split(":") for stage in config.split("+")]
     name, *params = stages[-1]
     given = dict(p.split("=") for p in params)
+    names = {**NAMES, **(CUR_NAMES if name == "cur" else {})}
     block = int(given.pop("block", 0)) if name == "keydiff" else 0
     press = H2OPress if given.pop("recent", None) else PRESSES[name]
-    press = press(**{NAMES[k]: float(v) if k == "drop" else int(v) for k, v in given.items()})
+    press = press(**{names[k]: float(v) if k == "drop" else int(v) if v.isdigit() else v for k, v in given.items()})
     if len(stages) > 1:
         return AdaKVPress(press, alpha_safeguard=float(dict(p.split("=") for p in stages[0][1:]).get("safeguard", 0.2)))
     return BlockPress(press, block_size=block) if block else press

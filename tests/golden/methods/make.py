@@ -11,7 +11,8 @@ CONFIGS = ["knorm:drop=0.1", "knorm:drop=0.5", "knorm:drop=0.9", "keydiff:drop=0
            "keydiff:drop=0.9", "snapkv:drop=0.1", "snapkv:drop=0.5", "snapkv:drop=0.9", "streamingllm:drop=0.9",
            "tova:drop=0.1", "tova:drop=0.5", "tova:drop=0.9", "h2o:drop=0.1", "h2o:drop=0.5", "h2o:drop=0.9",
            "lagkv:drop=0.5:lag=16", "lagkv:drop=0.9", "keydiff:drop=0.5:block=16", "keydiff:drop=0.9:block=64",
-           "h2o:drop=0.1:recent=half", "h2o:drop=0.5:recent=half", "h2o:drop=0.9:recent=half",
+           "h2o:drop=0.1:recent=half", "h2o:drop=0.5:recent=half", "h2o:drop=0.9:recent=half", "cur:drop=0.1", "cur:drop=0.5",
+           "cur:drop=0.9", "cur:drop=0.5:leverage=kv_avg:block=7:n_sink=0",
            "pyramidkv:drop=0.5:window=8", "pyramidkv:drop=0.9", "adakv+snapkv:drop=0.1:window=16",
            "adakv+snapkv:drop=0.5:window=16", "adakv+snapkv:drop=0.9:window=16",
            "adakv:safeguard=0+snapkv:drop=0.5:window=16"]
