@@ -106,8 +106,9 @@ struct packed_part {
     int n_dims;
     int64_t dim[3]; // row-major
     void *at;
+    bool at_most; // dim[0] depends on the data; until that is coded, dim[0] is the most that it can be
 };
-enum { HEAD_PART_MAX = 8, PART_MAX = HEAD_PART_MAX + 1 };
+enum { HEAD_PART_MAX = 8, PART_MAX = 11 };
 
 /* One layer to be packed or unpacked. */
 struct packed_layer {
@@ -116,6 +117,22 @@ struct packed_layer {
     const double *value; // of the quantiser's parameters
     int layer;
     void *const *at; // [G * HEAD_PART_MAX], on the device: at[g * HEAD_PART_MAX + i] is head g's matrix i; k, v unused
+};
+
+/* The tokens of the heads of one layer. */
+struct layer_lengths {
+    int layer;
+    const int *n; // [G]
+};
+
+/* The keys or the values of one layer in host memory. */
+struct coded_rows {
+    const struct kv_shape *shape;
+    const double *value; // of the quantiser's parameters
+    struct layer_lengths lengths;
+    bool keys;                // or values
+    float *x;                 // (sum of n, K): head after head
+    struct packed_part *part; // the layer's, as layer_parts() lists them
 };
 
 struct method {
@@ -153,6 +170,17 @@ struct method {
     void (*quantise)(struct backend *be, const struct packed_layer *layer);
     void (*dequantise)(struct backend *be, const struct packed_layer *layer);
 
+    /* METHOD_QUANTISE instead of these three, for a quantiser that works in host memory and packs all rows. layer_parts:
+     * a layer's tensors of all heads together, beside `k` and `v`, which have no rows; returns how many. encode:
+     * allocates and fills the tensors of the keys or values, and sets the sizes that depend on them. decode: fills the
+     * rows from the tensors. ERR_FORMAT: they are damaged. check_part: does the size of tensor i of a file, which depends
+     * on the data, agree with the others? part[].at may be any address. */
+    int (*layer_parts)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths,
+                       struct packed_part part[PART_MAX]);
+    int (*encode)(const struct coded_rows *rows, struct err *err);
+    int (*decode)(const struct coded_rows *rows, struct err *err);
+    bool (*check_part)(const struct packed_part *part, int i);
+
     const struct evp_method *plugin; // a dropping method of a user's own, which scores, says its window, and may say
                                      // what it keeps; NULL: one of ours
 };
@@ -179,12 +207,6 @@ double config_keep_frac(const struct config *config, const struct kv_shape *shap
 
 /* May the heads of a layer differ in length? Their lengths then follow from the scores. */
 bool config_is_ragged(const struct config *config);
-
-/* Rows of the heads of one layer. */
-struct layer_lengths {
-    int layer;
-    const int *n; // [G]
-};
 
 /* The tensors of one layer (`at` NULL). Returns how many; all layers have the same number. */
 int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,

@@ -7,6 +7,7 @@
 #include "methods/packed_payload.h"
 
 #include "base/half.h"
+#include "base/unconst.h"
 #include "methods/variant_internal.h"
 
 #include <assert.h>
@@ -39,8 +40,9 @@ int packed_payload_layout(const struct config *config, const struct kv_shape *sh
 
     if (kept == (int64_t)G * n_tokens || config_stage_of(config, METHOD_QUANTISE))
         return n;
-    part[n++] = config_is_ragged(config) ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL }
-                                         : (struct packed_part){ positions, DTYPE_I32, 2, { G, lengths->n[0] }, NULL };
+    part[n++] = config_is_ragged(config)
+                    ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL, false }
+                    : (struct packed_part){ positions, DTYPE_I32, 2, { G, lengths->n[0] }, NULL, false };
     return n;
 }
 
@@ -104,13 +106,14 @@ static void list_tensors(struct writer *w)
     size_t G = (size_t)v->shape.n_kv_heads;
     const int32_t *kept = v->kept;
 
-    w->stored[w->n_tensors] = (struct stored){ .part = { "tokens", DTYPE_I32, 1, { v->n_tokens }, NULL } };
+    w->stored[w->n_tensors] = (struct stored){ .part = { "tokens", DTYPE_I32, 1, { v->n_tokens }, NULL, false } };
     w->stored[w->n_tensors].at = w->key->ids;
     w->tensor[w->n_tensors++] = payload_tokens(v->n_tokens);
     for (int l = 0; l < v->shape.n_layers; l++) {
         const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G };
         struct packed_part part[LAYOUT_MAX];
         int n = packed_payload_layout(v->config, &v->shape, v->n_tokens, &lengths, part);
+        memcpy(part, v->parts + l * v->n_parts, (size_t)v->n_parts * sizeof(*part)); // with the sizes that data decided
         for (int i = 0; i < n; i++) {
             const void *at = i < v->n_parts ? v->parts[l * v->n_parts + i].at : kept; // positions come last
             w->tensor[w->n_tensors] = packed_payload_tensor(l, &part[i], w->name[w->n_tensors]);
@@ -163,6 +166,8 @@ static int add_head_checksum(struct writer *w, int i, struct err *err)
     size_t n = (size_t)w->v->shape.n_kv_heads * (XXH3_HEX - 1);
 
     if (i == 0 || w->v->shape.n_kv_heads == 1 || config_is_ragged(w->v->config)) /* tensor 0 is the tokens */
+        return 0;
+    if (w->stored[i].part.dim[0] != w->v->shape.n_kv_heads) /* not head after head of the same size */
         return 0;
     w->head_checksum[i] = calloc(n + 1, 1);
     if (!w->head_checksum[i])
@@ -385,11 +390,23 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
     return 0;
 }
 
+/* Checks the sizes that a file chose. */
+static int check_sizes(const struct packed_payload *p, int layer, const struct packed_part *part, struct err *err)
+{
+    const struct config_stage *quantise = config_stage_of(&p->config, METHOD_QUANTISE);
+
+    for (int i = 0; quantise && quantise->method->check_part && i < PART_MAX; i++)
+        if (part[i].at_most && !quantise->method->check_part(part, i))
+            return err_set(err, ERR_FORMAT, "the size of tensor 'layers.%d.%s' is not what its streams take", layer,
+                           part[i].name);
+    return 0;
+}
+
 /* Checks that the tensors of one layer exist and have the shapes that follow from its lengths; returns how many, or an
  * error. */
 static int check_layer(struct packed_payload *p, int layer, struct err *err)
 {
-    struct packed_part part[LAYOUT_MAX];
+    struct packed_part part[LAYOUT_MAX] = { { 0 } };
     char name[TENSOR_NAME];
     int n[PAYLOAD_HEADS_MAX];
 
@@ -399,12 +416,16 @@ static int check_layer(struct packed_payload *p, int layer, struct err *err)
     const struct layer_lengths lengths = { layer, n };
     int n_parts = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, &lengths, part);
     for (int i = 0; i < n_parts; i++) {
+        const struct st_tensor *is = find_part(p, layer, part[i].name);
+        if (part[i].at_most && is && is->dim[0] < part[i].dim[0])
+            part[i].dim[0] = is->dim[0];
         struct st_tensor want = packed_payload_tensor(layer, &part[i], name);
         if (check_tensor(p, &want, err))
             return err->code;
+        part[i].at = unconst(is->at);
         p->bytes += part[i].name == positions ? 0 : (int64_t)packed_part_bytes(&part[i]);
     }
-    return n_parts;
+    return check_sizes(p, layer, part, err) ? err->code : n_parts;
 }
 
 static int check_tensors(struct packed_payload *p, struct err *err)

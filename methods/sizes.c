@@ -75,10 +75,11 @@ int parts_of_head(const struct config *config, const struct kv_shape *shape, int
 {
     const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
 
-    if (quantise)
+    if (quantise && quantise->method->parts)
         return quantise->method->parts(quantise->value, shape, layer, n, part);
-    part[0] = (struct head_part){ "k", DTYPE_BF16, n, shape->head_dim };
-    part[1] = (struct head_part){ "v", DTYPE_BF16, n, shape->head_dim };
+    int in_full = quantise ? 0 : n;
+    part[0] = (struct head_part){ "k", DTYPE_BF16, in_full, shape->head_dim };
+    part[1] = (struct head_part){ "v", DTYPE_BF16, in_full, shape->head_dim };
     return 2;
 }
 
@@ -91,8 +92,8 @@ bool part_in_full(const char *name)
 static struct packed_part ragged_part(const struct head_part *head, int64_t rows, int64_t numbers)
 {
     if (part_in_full(head->name))
-        return (struct packed_part){ head->name, head->dtype, 2, { rows, head->cols }, NULL };
-    return (struct packed_part){ head->name, head->dtype, 1, { numbers }, NULL };
+        return (struct packed_part){ head->name, head->dtype, 2, { rows, head->cols }, NULL, false };
+    return (struct packed_part){ head->name, head->dtype, 1, { numbers }, NULL, false };
 }
 
 /* The tensors of a layer whose head g has n[g * step] tokens. */
@@ -102,6 +103,7 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
     int G = shape->n_kv_heads, n_parts = 0;
     int64_t rows[HEAD_PART_MAX] = { 0 }, numbers[HEAD_PART_MAX] = { 0 };
     struct head_part head[HEAD_PART_MAX];
+    const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
     bool ragged = config_is_ragged(config);
 
     for (int g = 0; g < G; g++) {
@@ -114,10 +116,12 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
     for (int i = 0; i < n_parts; i++) {
         const struct head_part *h = &head[i]; // the last head's; all heads are the same unless the layer is ragged
         part[i] = ragged ? ragged_part(h, rows[i], numbers[i])
-                         : (struct packed_part){ h->name, h->dtype, 3, { G, h->rows, h->cols }, NULL };
+                         : (struct packed_part){ h->name, h->dtype, 3, { G, h->rows, h->cols }, NULL, false };
     }
+    if (quantise && quantise->method->layer_parts)
+        n_parts += quantise->method->layer_parts(quantise->value, shape, lengths, part + n_parts);
     if (ragged)
-        part[n_parts++] = (struct packed_part){ "lengths", DTYPE_I32, 1, { G }, NULL };
+        part[n_parts++] = (struct packed_part){ "lengths", DTYPE_I32, 1, { G }, NULL, false };
     return n_parts;
 }
 
@@ -141,8 +145,10 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
     int64_t bytes = 0;
     struct packed_part part[PART_MAX];
 
-    if (config_is_ragged(config) && config_stage_of(config, METHOD_QUANTISE))
-        return -1; // the packed share of a head depends on its length
+    const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
+
+    if (quantise && (config_is_ragged(config) || quantise->method->layer_parts))
+        return -1; // the packed share of a head depends on its length, or on its numbers
     for (int l = 0; l < shape->n_layers; l++) {
         int n_keep = config_n_keep(config, shape, n_tokens, l); // for ragged heads the mean; the sum is the same
         int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep }, 0, part);

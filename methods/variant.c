@@ -382,7 +382,7 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
 
 /* ---- variants ---------------------------------------------------------- */
 
-/* Fills v->parts and v->bytes: the tensors of all layers, with the lengths of ragged heads. */
+/* Fills v->parts: the tensors of all layers, with the lengths of ragged heads. */
 static int list_parts(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
@@ -395,8 +395,6 @@ static int list_parts(struct making *m, struct err *err)
         const struct layer_lengths lengths = { l, m->lengths + (size_t)l * G };
         v->n_parts = config_parts(v->config, &v->shape, &lengths, v->parts + l * v->n_parts);
         struct packed_part *part = v->parts + l * v->n_parts, *last = part + v->n_parts - 1;
-        for (int i = 0; i < v->n_parts; i++)
-            v->bytes += (int64_t)packed_part_bytes(&part[i]);
         if (m->detail != VARIANT_PAYLOAD || !config_is_ragged(v->config))
             continue;
         last->at = malloc(packed_part_bytes(last));
@@ -425,6 +423,15 @@ static int fill_rows(struct making *m, struct err *err)
     return code;
 }
 
+static int quantise_all(struct making *m, const struct config_stage *stage, struct err *err)
+{
+    size_t mark = pool_mark(m->full->pool);
+    int code = stage->method->encode ? variant_code(m->v, m->detail, err) : quantise_rows(m, stage, err);
+
+    pool_reset(m->full->pool, mark);
+    return code;
+}
+
 static int make_variant(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
@@ -434,18 +441,15 @@ static int make_variant(struct making *m, struct err *err)
     m->lengths = calloc(n_heads(v), sizeof(*m->lengths));
     if (!v->rows || !m->lengths)
         return err_nomem(err);
-    if (fill_rows(m, err) || list_parts(m, err))
+    if (fill_rows(m, err) || list_parts(m, err) || (quantise && quantise_all(m, quantise, err)))
         return err->code;
+    for (int i = 0; i < v->shape.n_layers * v->n_parts; i++)
+        v->bytes += (int64_t)packed_part_bytes(&v->parts[i]);
     for (size_t h = 0; h < n_heads(v); h++)
         v->keep_frac += m->lengths[h];
     v->keep_frac /= (double)n_heads(v) * v->n_tokens;
     v->size_frac = (double)v->bytes / (double)kv_bytes(&v->shape, v->n_tokens);
-    if (!quantise)
-        return v->backend->sync(v->backend, err);
-    size_t mark = pool_mark(m->full->pool);
-    int code = quantise_rows(m, quantise, err);
-    pool_reset(m->full->pool, mark);
-    return code ? code : v->backend->sync(v->backend, err);
+    return v->backend->sync(v->backend, err);
 }
 
 int compressor_variant(struct compressor *c, const struct config *config, enum variant_detail detail,

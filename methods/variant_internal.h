@@ -18,6 +18,10 @@ const struct config_stage *new_scores(const struct config *const *configs, int i
 /* Bytes of the scores of one stage in the pool. */
 size_t score_bytes(const struct kv_shape *shape, int n_tokens);
 
+/* For a quantiser that works in host memory: codes all layers of a variant, and replaces its rows by what decoding gives.
+ * Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
+int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
+
 /* The memory of a packed layer: bytes of each tensor, a multiple of 64; 0 for `k` and `v`. A ragged layer gets the
  * bytes that all its tokens would take in one head, whatever the lengths are. */
 struct packing {

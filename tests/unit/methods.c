@@ -23,6 +23,8 @@ Test(config, names_are_canonical)
         { "streamingllm:drop=3e-1:n_sink=4", "streamingllm:drop=0.3" },
         { "kivi:residual=128:bits=2:group=64", "kivi:bits=2:group=64:residual=128" },
         { "snapkv:drop=0.5+kivi:bits=4", "snapkv:drop=0.5+kivi:bits=4" },
+        { "CacheGen:cdf=context", "cachegen" },
+        { "knorm:0.5+cachegen:cdf=chunk", "knorm:drop=0.5+cachegen:cdf=chunk" },
         { "pyramidkv:beta=20:kernel=7:drop=0.50:window=32", "pyramidkv:drop=0.5:window=32:kernel=7" },
         { "tova:drop=0.5:heads=all", "tova:drop=0.5" }, // a word
         { "tova:heads=own:compression_ratio=0.5", "tova:drop=0.5:heads=own" },
@@ -42,7 +44,7 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "lagkv, random, cur, adakv, kivi" },
+              "lagkv, random, cur, adakv, kivi, cachegen" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
         { "keydiff", "keydiff needs drop, the share of KV pairs removed: keydiff:drop=..." },
@@ -58,9 +60,11 @@ Test(config, says_what_is_wrong)
           "KV pairs removed (kvpress: compression_ratio)?" },
         { "keydiff:ratio", "did you mean 'keydiff:drop=0.5'" },
         { "keydiff:ratio=+kivi:bits=2", "did you mean 'keydiff:drop=0.5'" },
+        { "cachegen:cdf=all", "cachegen: cdf must be context or chunk, not 'all'" },
+        { "cachegen+kivi:bits=2", "cachegen and kivi are both quantisers" },
         { "kivi:ratio=0.5", "kivi has no parameter 'ratio', only bits, group, residual" },
         { "snapkv:windw=3", "has no parameter 'windw', only drop, window, kernel; did you mean 'window'?" },
-        { "SnapKVPress:0.5", "adakv, kivi; did you mean 'snapkv'?" },
+        { "SnapKVPress:0.5", "adakv, kivi, cachegen; did you mean 'snapkv'?" },
         { "snapkv:0.5:0.6", "snapkv: drop is given twice" },
         { "snapkv:1.5", "snapkv: drop must be a number from 0 to 0.999999, not '1.5'" },
         { "snapkv:100%", "snapkv: drop must be a number from 0 to 0.999999, not '100%'" },
@@ -367,11 +371,12 @@ Test(methods, chains_quantise_what_was_kept)
 Test(methods, sizes_of_ragged_heads_are_known_until_they_are_packed)
 {
     const struct config ada = config_of("adakv+snapkv:drop=0.5"), snap = config_of("snapkv:drop=0.5"),
-                        packed = config_of("adakv+snapkv:drop=0.5+kivi:bits=4");
+                        packed = config_of("adakv+snapkv:drop=0.5+kivi:bits=4"), coded = config_of("cachegen");
 
     cr_assert(config_is_ragged(&ada) && config_is_ragged(&packed) && !config_is_ragged(&snap));
     cr_assert_eq(config_bytes_known(&ada, &llama, 2010), config_bytes_known(&snap, &llama, 2010) + 32 * 8 * 4);
     cr_assert_eq(config_bytes_known(&packed, &llama, 2010), -1);
+    cr_assert_eq(config_bytes_known(&coded, &llama, 2010), -1); // on the numbers of any head
     cr_assert_eq(config_keep_frac(&packed, &llama, 2010), 0.5);
 }
 
@@ -400,6 +405,39 @@ Test(methods, ragged_tensors_have_their_heads_one_after_another)
         cr_assert(strcmp(part[i].name, want[i].name) == 0 && part[i].n_dims == want[i].n_dims, "%s", part[i].name);
         cr_assert(part[i].dim[0] == want[i].dim[0] && part[i].dim[1] == want[i].dim[1], "%s", part[i].name);
     }
+}
+
+/* The tensors of two heads: 600 tokens are three chunks, 33 one. Of the streams' bytes only the most are known: two for
+ * each symbol, and one for each stream. */
+Test(methods, cachegen_has_a_stream_for_each_channel_and_chunk)
+{
+    const struct config config[] = { config_of("cachegen"), config_of("cachegen:cdf=chunk") };
+    const struct kv_shape shape = { 12, 4, 2, 64, DTYPE_F32 };
+    static const char *const name[] = { "k",        "v",         "k_streams", "k_sizes", "k_cdfs",
+                                        "k_maxima", "v_streams", "v_sizes",   "v_cdfs",  "v_maxima" };
+    struct packed_part part[PART_MAX];
+
+    for (int i = 0; i < 4; i++) {
+        const struct layer_lengths lengths = { i < 2 ? 2 : 10, (const int[]){ 600, 33 } };
+        int64_t cdfs = i % 2 ? 4 * 64 : 2 * 64;
+        cr_assert_eq(config_parts(&config[i % 2], &shape, &lengths, part), 10);
+        for (int j = 0; j < 10; j++)
+            cr_assert(strcmp(part[j].name, name[j]) == 0 && part[j].at_most == (j == 2 || j == 6), "%s", part[j].name);
+        cr_assert(part[2].dim[0] == 2 * 64 * 633 + 4 * 64 && part[6].dim[0] == part[2].dim[0]);
+        cr_assert(part[3].dim[0] == 4 * 64 / 2 && part[5].dim[0] == 600 && part[4].dim[0] == cdfs);
+        cr_assert(part[4].dim[1] == (i < 2 ? 15 : 7) && part[8].dim[1] == 7); // values have 32 bins up to layer 1
+    }
+}
+
+Test(methods, cachegen_takes_even_heads)
+{
+    const struct config config = config_of("cachegen");
+    const struct kv_shape odd = { 2, 2, 2, 63, DTYPE_F32 };
+    struct err err;
+
+    cr_assert_eq(config_check(&config, &small, &err), 0);
+    cr_assert_eq(config_check(&config, &odd, &err), ERR_USAGE);
+    cr_assert_str_eq(err.msg, "config 'cachegen': cachegen: the model's head_dim 63 is not even");
 }
 
 /* Rows packed of n tokens, around the residual of 32. */

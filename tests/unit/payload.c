@@ -71,6 +71,8 @@ static int rows_in_full(const struct made *m, int l, int g, int i)
 
     if (!quantise)
         return n;
+    if (!quantise->method->parts)
+        return 0;
     quantise->method->parts(quantise->value, &m->v.shape, l, n, part);
     return (int)part[i].rows;
 }
@@ -135,14 +137,17 @@ Test(payload, holds_the_rows_of_a_variant)
                                         "adakv+h2o:drop=0.5",
                                         "adakv+h2o:drop=0",
                                         "adakv+tova:drop=0.2:heads=own+kivi:bits=4",
-                                        "adakv:safeguard=0+pyramidkv:drop=0.3:window=4+kivi:bits=2" };
+                                        "adakv:safeguard=0+pyramidkv:drop=0.3:window=4+kivi:bits=2",
+                                        "cachegen",
+                                        "keydiff:drop=0.2+cachegen:cdf=chunk",
+                                        "adakv+h2o:drop=0.5+cachegen" };
     static const char *const dtype[] = { "f32", "bf16" };
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct err err;
 
     close(mkstemp(path));
-    for (int i = 0; i < 2 * 9; i++) {
+    for (int i = 0; i < 2 * 12; i++) {
         struct config config = config_of(name[i / 2]);
         cr_assert(cache_open(&c, "fenced", dtype[i % 2], 100));
         for (int j = 0; j < 100 * K; j++)
@@ -211,6 +216,55 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
                 at_k += (size_t)(keys * K);
                 at_v += (size_t)(values * K);
             }
+        }
+        packed_payload_close(&p);
+        made_release(&m);
+    }
+    cache_release(&c);
+    unlink(path);
+}
+
+/* The same of a quantiser that works in host memory, from copies of the tensors. */
+Test(payload, of_streams_decodes_to_the_variant)
+{
+    static const char *const name[] = { "cachegen", "cachegen:cdf=chunk", "adakv+h2o:drop=0.3+cachegen" };
+    char path[] = "/tmp/evp-payload-XXXXXX";
+    struct cache c;
+    struct packed_payload p;
+    struct err err;
+
+    close(mkstemp(path));
+    cache_init(&c, 100);
+    for (int i = 0; i < 3; i++) {
+        struct config config = config_of(name[i]);
+        const struct config_stage *stage = config_stage_of(&config, METHOD_QUANTISE);
+        struct made m = made_of(&c, &config);
+        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
+        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+        for (int l = 0; l < L; l++) {
+            struct packed_part part[PART_MAX];
+            int n[G];
+            packed_payload_lengths(&p, l, n);
+            const struct layer_lengths lengths = { l, n };
+            int n_parts = stage->method->layer_parts(stage->value, &p.shape, &lengths, part);
+            for (int j = 0; j < n_parts; j++) {
+                char tensor_name[64];
+                snprintf(tensor_name, sizeof(tensor_name), "layers.%d.%s", l, part[j].name);
+                const struct st_tensor *t = safetensors_find(&p.file.st, tensor_name);
+                part[j].dim[0] = t->dim[0];
+                part[j].at = memcpy(malloc(t->bytes + 1), t->at, t->bytes);
+            }
+            float *x = malloc((size_t)(n[0] + n[1]) * K * sizeof(*x));
+            for (int side = 0; side < 2; side++) {
+                const struct coded_rows rows = { &p.shape, stage->value, lengths, side == 0, x, part };
+                float *const *want = (side ? m.rows_v : m.k) + l * G;
+                cr_assert_eq(stage->method->decode(&rows, &err), 0, "%s", err.msg);
+                cr_assert_arr_eq(x, want[0], (size_t)n[0] * K * sizeof(*x));
+                cr_assert_arr_eq(x + n[0] * K, want[1], (size_t)n[1] * K * sizeof(*x));
+            }
+            free(x);
+            for (int j = 0; j < n_parts; j++)
+                free(part[j].at);
         }
         packed_payload_close(&p);
         made_release(&m);
@@ -342,6 +396,25 @@ Test(payload, refuses_lengths_that_do_not_add_up)
                         "no tensor 'layers.0.k' of shape [heads, rows, head_dim]");
     expect_refused_with("snapkv:drop=0.5:window=9", "snapkv:drop=0.5:window=9", "adakv+snapkv:drop=0.5000",
                         "no tensor 'layers.0.lengths'");
+}
+
+/* The sizes of streams that depend on the data say how many bytes there are. */
+Test(payload, refuses_streams_of_another_size)
+{
+    struct image image = image_of("cachegen", 100);
+    struct packed_payload p;
+    struct err err;
+
+    cr_assert_eq(packed_payload_parse(&p, image.at, image.n, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    char *at = (char *)(uintptr_t)tensor(&p, 1, "v_sizes");
+    packed_payload_close(&p);
+    at[2]++;
+    expect_refused(&image, image.n, "the size of tensor 'layers.1.v_streams' is not what its streams take");
+    free(image.at);
+    expect_refused_with("cachegen", "layers.1.v_streams\":{\"dtype\":\"U8\"", "layers.1.v_streams\":{\"dtype\":\"I8\"",
+                        "is I8, not U8");
+    expect_refused_with("cachegen", "layers.0.k_sizes\":{", "layers.9.k_sizes\":{", "'layers.0.k_sizes' is missing");
+    expect_refused_with("cachegen", "\"cachegen\"", "\"cachegem\"", "no method 'cachegem'");
 }
 
 /* ---- limits -------------------------------------------------------------- */

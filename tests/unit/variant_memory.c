@@ -14,6 +14,7 @@ static const char *const lists[][6] = {
     { "adakv+knorm:drop=0.3+kivi:bits=2", "kivi:bits=4", "none", NULL },
     { "keydiff:drop=0.5:block=8", "keydiff:drop=0.7:block=8", "keydiff:drop=0.7", "keydiff:drop=0.5", NULL },
     { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", "random:drop=0.5", "cur:drop=0.5", NULL },
+    { "cachegen", "adakv+knorm:drop=0.3+cachegen:cdf=chunk", NULL },
 };
 enum { LISTS = sizeof(lists) / sizeof(*lists) };
 
@@ -153,15 +154,15 @@ static double tick(struct backend *be)
 Test(variant_memory, times_are_of_each_step)
 {
     const struct config config[] = { config_of("none"), config_of("knorm:drop=0.5"), config_of("kivi:bits=2"),
-                                     config_of("adakv+knorm:drop=0.5+kivi:bits=2") };
-    static const double want[][2] = { { 0, 0 }, { 2, 0 }, { 1, 1 }, { 3, 1 } };
-    struct made m[4];
+                                     config_of("adakv+knorm:drop=0.5+kivi:bits=2"), config_of("cachegen") };
+    static const double want[][2] = { { 0, 0 }, { 2, 0 }, { 1, 1 }, { 3, 1 }, { 2 * L, 2 * L } };
+    struct made m[5];
     struct cache c;
 
     cache_init(&c, 100);
     c.be->clock = tick;
-    made_all(&c, config, 4, m);
-    for (int i = 0; i < 4; i++) {
+    made_all(&c, config, 5, m);
+    for (int i = 0; i < 5; i++) {
         cr_assert(m[i].v.compress_s == want[i][0] && m[i].v.decompress_s == want[i][1], "%s: %g %g", config[i].name,
                   m[i].v.compress_s, m[i].v.decompress_s);
         made_release(&m[i]);

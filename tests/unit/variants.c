@@ -489,6 +489,61 @@ Test(variants, kivi_packs_ragged_heads)
     }
 }
 
+/* The largest magnitude of a token in all heads of a layer. */
+static double largest(float *const *x, int layer, int t)
+{
+    double most = 0;
+
+    for (int i = 0; i < G * K; i++)
+        most = fmax(most, fabs((double)x[layer * G + i / K][t * K + i % K]));
+    return most;
+}
+
+/* Row i of head h was token t, and is off by half a level of the token at most: M is 15 in both layers of the cache. */
+static void expect_level(const struct cache *c, const struct made *m, int h, int i, int t)
+{
+    double part = 0.5001 / 15 + (c->be->dtype == DTYPE_BF16 ? 1. / 256 : 0);
+    double k = part * largest(c->k, h / G, t), v = part * largest(c->v, h / G, t);
+
+    for (int j = 0; j < K; j++) {
+        double dk = fabs((double)m->k[h][i * K + j] - (double)c->k[h][t * K + j]);
+        double dv = fabs((double)m->rows_v[h][i * K + j] - (double)c->v[h][t * K + j]);
+        cr_assert(dk <= k && dv <= v, "%s: %g %g", m->v.config->name, dk, dv);
+    }
+}
+
+/* Rows do not depend on what the symbols are counted over. */
+Test(variants, cachegen_rounds_to_levels_of_a_token)
+{
+    enum { T = 300, N = 4 };
+    const struct config config[N] = { config_of("cachegen"), config_of("cachegen:cdf=chunk"),
+                                      config_of("streamingllm:drop=0.5+cachegen"),
+                                      config_of("adakv+h2o:drop=0.3+cachegen:cdf=chunk") };
+
+    for (int b = 0; b < BACKENDS; b++) {
+        struct cache c;
+        struct made m[N];
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        made_all(&c, config, N, m);
+        for (int i = 0; i < N; i++) {
+            cr_assert(part_bytes(&m[i].v) == m[i].v.bytes && m[i].v.size_frac < 0.7, "%g", m[i].v.size_frac);
+            cr_assert_eq(config_bytes_known(&config[i], &m[i].v.shape, T), -1);
+            const int32_t *kept = m[i].v.kept;
+            for (int h = 0; h < L * G; h++) {
+                cr_assert_eq(memcmp(m[0].k[h], m[1].k[h], T * K * sizeof(float)), 0);
+                cr_assert_neq(m[i].k[h][5], c.k[h][5]);
+                for (int r = 0; r < m[i].v.rows[h].n && i < 3; r++)
+                    expect_level(&c, &m[i], h, r, kept ? *kept++ : r);
+            }
+        }
+        cr_assert(m[3].v.rows[0].n != m[3].v.rows[1].n || m[3].v.rows[2].n != m[3].v.rows[3].n, "all are equal");
+        for (int i = 0; i < N; i++)
+            made_release(&m[i]);
+        cache_release(&c);
+    }
+}
+
 Test(variants, kivi_leaves_short_contexts_alone)
 {
     struct cache c;
