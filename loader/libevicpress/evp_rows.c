@@ -1,9 +1,10 @@
 /* evp_rows.c - rows of an open payload, decoded, in the caller's layout. What a layer holds follows from its tensors'
- * shapes, and, for kivi, from the config; shapes that do not fit together are refused. */
+ * shapes, and, for kivi and cachegen, from the config; shapes that do not fit together are refused. */
 #include "base/buf.h"
 #include "base/json.h"
 #include "formats/kivi_codes.h"
 #include "loader/libevicpress/evp_payload.h"
+#include "loader/libevicpress/evp_streams.h"
 #include "loader/libevicpress/row_sink.h"
 
 #include <stdio.h>
@@ -16,8 +17,9 @@ enum { HEADS_MAX = 1 << 12 };
 
 struct layer {
     int64_t number, heads, columns;
-    bool quantised;
+    bool quantised, streams; // by kivi, by cachegen
     struct kivi_codes kivi;
+    enum cachegen_cdf cdf;
     int32_t n[HEADS_MAX]; // (heads) tokens that each head keeps
 };
 
@@ -61,12 +63,15 @@ static int read_layer(struct evp_payload *p, int64_t number, struct layer *l, st
         return err_set(err, ERR_USAGE, "the payload has no layer %lld", (long long)number);
     *l = (struct layer){ .number = number, .columns = k->n_dims == n_dims ? k->dim[n_dims - 1] : 0 };
     l->quantised = kivi_codes_parse(&l->kivi, payload_of(p)->config);
+    l->streams = cachegen_codes_parse(&l->cdf, payload_of(p)->config);
     if (l->columns < 1 || l->columns > ROW_COLUMNS || (l->quantised && l->columns % l->kivi.group))
         return wrong_shape(p, number, err);
     if (lengths)
         return read_lengths(p, l, lengths, err);
     const struct st_tensor *codes = l->quantised ? find_tensor(p, number, "k_codes") : NULL;
+    const struct st_tensor *maxima = l->streams ? find_tensor(p, number, "k_maxima") : NULL;
     int64_t n = k->dim[1] + (codes && codes->n_dims == 3 ? codes->dim[2] * 32 / l->kivi.bits : 0);
+    n += maxima && maxima->n_dims == 1 ? maxima->dim[0] : 0;
     if (k->dim[0] < 1 || k->dim[0] > HEADS_MAX || n > payload_of(p)->n_tokens)
         return wrong_shape(p, number, err);
     l->heads = k->dim[0];
@@ -89,7 +94,7 @@ enum kind { FULL, CODES, SCALES, ZEROS };
 static int64_t n_codes(const struct layer *l, int side, int64_t head)
 {
     if (!l->quantised)
-        return 0;
+        return l->streams ? l->n[head] : 0;
     return side == EVICPRESS_KEYS ? kivi_keys(l->kivi.residual, l->n[head]) : kivi_values(l->kivi.residual, l->n[head]);
 }
 
@@ -137,6 +142,7 @@ struct job {
     uint64_t begin;     // the byte of the tensor with the first of the rows kept in full
     int64_t row;        // its row in the sink
     struct buf part[4]; // codes of one head, by enum kind
+    struct buf sizes;   // of the layer's streams
 };
 
 static int wrong_layer(const struct job *j, struct err *err)
@@ -255,12 +261,33 @@ static int read_codes(struct job *j, int64_t first, int64_t end, struct err *err
     return 0;
 }
 
+/* The same of streams. */
+static int read_streams(struct job *j, int64_t first, int64_t end, struct err *err)
+{
+    const struct layer *l = j->layer;
+    const struct coded_head head = { .p = j->p,
+                                     .layer = l->number,
+                                     .columns = l->columns,
+                                     .heads = l->heads,
+                                     .head = j->rows->first,
+                                     .n = l->n,
+                                     .side = j->rows->side,
+                                     .verify = j->rows->verify,
+                                     .cdf = l->cdf,
+                                     .sizes = &j->sizes,
+                                     .sink = &j->sink };
+
+    return streams_read(&head, &(struct row_span){ first, end - first, first - j->rows->first_row }, err)
+               ? err_wrap(err, "'%s'", j->p->file.path)
+               : 0;
+}
+
 static int read_head(struct job *j, struct err *err)
 {
     int64_t first = j->rows->first_row, end = first + j->rows->n_rows;
     int64_t codes = n_codes(j->layer, j->rows->side, j->rows->first), middle = end < codes ? end : codes;
 
-    if (first < middle && read_codes(j, first, middle, err))
+    if (first < middle && (j->layer->streams ? read_streams : read_codes)(j, first, middle, err))
         return err->code;
     middle = first > codes ? first : codes;
     return middle < end ? read_full(j, middle, end - middle, err) : 0;
@@ -374,6 +401,7 @@ static int fetch_rows(struct evp_payload *p, const struct evp_rows *asked, void 
     }
     for (int i = 0; i < 4; i++)
         buf_release(&job.part[i]);
+    buf_release(&job.sizes);
     return code ? evp_error_from(error, &err, code == ERR_USAGE ? EVICPRESS_ARGUMENT : EVICPRESS_DAMAGED)
                 : EVICPRESS_OK;
 }

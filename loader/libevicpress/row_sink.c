@@ -3,6 +3,7 @@
 #include "loader/libevicpress/row_sink.h"
 
 #include "base/half.h"
+#include "formats/cachegen_codes.h"
 #include "loader/libevicpress/evicpress.h"
 
 #include <stdbool.h>
@@ -156,6 +157,16 @@ WIDE void row_sink_values(const struct row_sink *sink, const struct row_codes *c
             else
                 decode_words(x + g * c->group, word, words, 2, scale_zero);
         }
+        put_row(sink, span->first + row - span->skip, x);
+    }
+}
+
+void row_sink_symbols(const struct row_sink *sink, const struct row_symbols *s, const struct row_span *span)
+{
+    float x[ROW_COLUMNS];
+
+    for (int64_t row = span->skip; row < span->skip + span->n; row++) {
+        cachegen_row(x, s->symbol + row * sink->columns, sink->columns, s->steps, bf16_to_f32(s->max[row]));
         put_row(sink, span->first + row - span->skip, x);
     }
 }

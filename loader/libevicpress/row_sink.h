@@ -1,4 +1,4 @@
-/* row_sink.h - rows of keys or values in a caller's buffer, and the decoding of kivi's codes. Arithmetic only. */
+/* row_sink.h - rows of keys or values in a caller's buffer, and the decoding of quantisers' codes. Arithmetic only. */
 #ifndef EVP_ROW_SINK_H
 #define EVP_ROW_SINK_H
 
@@ -35,5 +35,13 @@ struct row_span {
 };
 void row_sink_keys(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span);
 void row_sink_values(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span);
+
+/* The same of cachegen's symbols. */
+struct row_symbols {
+    const uint8_t *symbol; // (n_rows, columns)
+    const uint16_t *max;   // (n_rows) bf16
+    int steps;
+};
+void row_sink_symbols(const struct row_sink *sink, const struct row_symbols *s, const struct row_span *span);
 
 #endif

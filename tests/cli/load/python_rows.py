@@ -18,8 +18,56 @@ def f32(x):
     return struct.unpack("<f", struct.pack("<f", x))[0]
 
 
+def halves(words):
+    return [half for word in words for half in (word & 0xffff, word >> 16)]
+
+
+def symbols(stream, n, bounds):
+    """The n symbols of a stream: the arithmetic coder's definition, bit by bit, with numbers of any length."""
+    bits = "".join(f"{byte:08b}" for byte in stream)
+    low, high, out, pos = 0, 2 ** 32 - 1, [], 32
+    value = int(bits[:32].ljust(32, "0"), 2)
+    for _ in range(n):
+        span = high - low + 1
+        s = next(s for s in range(len(bounds) - 1) if value - low < span * bounds[s + 1] >> 16)
+        out.append(s)
+        low, high = low + (span * bounds[s] >> 16), low + (span * bounds[s + 1] >> 16) - 1
+        while high < 2 ** 31 or low >= 2 ** 31 or (low >= 2 ** 30 and high < 3 * 2 ** 30):
+            off = 0 if high < 2 ** 31 else 2 ** 31 if low >= 2 ** 31 else 2 ** 30
+            low, high = 2 * (low - off), 2 * (high - off) + 1
+            value = 2 * (value - off) + int(bits[pos:pos + 1] or "0")
+            pos += 1
+    assert len(stream) == -(-(pos - 32 + 2) // 8)
+    return out
+
+
+def streamed(payload, config, layer, side, lengths, dim):
+    """The same of cachegen, as methods/cachegen.c says."""
+    part = lambda name: numbers(payload, f"layers.{layer}.{side}_{name}")
+    M, at, cdf = 15 if layer < (10 if side == "k" else 2) else 7, 0, 0
+    sizes, bounds, maxima = iter(halves(part("sizes"))), halves(part("cdfs")), part("maxima")
+    streams, heads = bytes(payload.fetch(f"layers.{layer}.{side}_streams")), []
+    assert not payload[f"layers.{layer}.{side}"].size and len(maxima) == max(lengths)
+    for n in lengths:
+        rows = [[0.0] * dim for _ in range(n)]
+        for first in range(0, n, 256):
+            for c in range(dim):
+                i = cdf + c + (first // 256 * dim if "cdf=chunk" in config else 0)
+                of_channel = [0, *bounds[2 * M * i:2 * M * (i + 1)], 65503 + 2 * M + 1]
+                size, count = next(sizes), min(256, n - first)
+                for t, s in enumerate(symbols(streams[at:at + size], count, of_channel), first):
+                    rows[t][c] = f32(f32((s - M) / M) * maxima[t])
+                at += size
+        cdf += dim * (-(-n // 256) if "cdf=chunk" in config else n > 0)
+        heads.append(rows)
+    assert at == len(streams) and next(sizes, None) is None and cdf * 2 * M == len(bounds)
+    return heads
+
+
 def decoded(payload, config, layer, side, lengths, dim):
     """[head][row][column] as docs/formats/payload.md says."""
+    if "cachegen" in config:
+        return streamed(payload, config, layer, side, lengths, dim)
     number = lambda name, otherwise: int((re.search(name + r"=(\d+)", config[config.find("kivi"):]) or (0, otherwise))[1])
     kivi, bits, group, residual = "kivi" in config, number("bits", 0), number("group", 32), number("residual", 32)
     part = lambda name: iter(numbers(payload, f"layers.{layer}.{side}{name}"))
@@ -138,7 +186,7 @@ def main():
                 assert store.find(tokens).checksum == found.checksum and found.n_tokens == payload.shape.n_tokens == len(tokens)
                 print(f"{found.config}: {compare(payload, found.config)}", end="")
             ranks = read_by_ranks(store, found)
-            print(", ranks read at most 1.1 payloads" if ranks <= 1.1 else f", ranks read {'whole tensors' if 'adakv' in found.config else ranks}")
+            print(", ranks read at most 1.1 payloads" if ranks <= 1.1 else f", ranks read {'whole tensors' if re.search('adakv|cachegen', found.config) else ranks}")
         refusals(store, found)
 
 

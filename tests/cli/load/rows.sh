@@ -8,13 +8,14 @@ pack() { # CONFIG BYTES
 }
 number=0
 for config in none kivi:bits=4 kivi:bits=2:group=64:residual=64 keydiff:drop=0.5 snapkv:drop=0.2:window=8+kivi:bits=4 \
-	pyramidkv:drop=0.5:window=8 adakv+snapkv:drop=0.5:window=8 adakv+snapkv:drop=0.2:window=8+kivi:bits=2; do
+	pyramidkv:drop=0.5:window=8 adakv+snapkv:drop=0.5:window=8 adakv+snapkv:drop=0.2:window=8+kivi:bits=2 \
+	cachegen cachegen:cdf=chunk keydiff:drop=0.5+cachegen adakv+snapkv:drop=0.2:window=8+cachegen; do
 	bytes=$(pack "$config" 1 2>&1 | sed -n 's/.*takes \([0-9]*\) bytes.*/\1/p')
 	pack "$config" "$bytes" || exit
 	number=$((number + 1))
-	mv p/fox.safetensors $number.safetensors
+	mv p/fox.safetensors "$(printf %02d "$number").safetensors"
 done
 mkdir fast slow
 sed -n 1p "$DATA/pack/manifest.jsonl" | sed "s|\[{.*}\]|[{\"name\":\"fast\",\"kind\":\"dram\",\"uri\":\"$PWD/fast\",\"capacity_bytes\":null,\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0},{\"name\":\"slow\",\"kind\":\"dram\",\"uri\":\"$PWD/slow\",\"capacity_bytes\":null,\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0}]|" >store.jsonl
 sed 1d "$DATA/pack/manifest.jsonl" >>store.jsonl
-"$python" "$TOP/tests/cli/load/python_rows.py" store.jsonl [1-9].safetensors
+"$python" "$TOP/tests/cli/load/python_rows.py" store.jsonl ??.safetensors
