@@ -3,7 +3,7 @@
  * f16: 1 sign, 5 exponent, 10 fraction bits. bf16: the upper half of an f32. Infinities and nan keep their kind; an f32
  * beyond f16's largest number (65504) becomes infinity, as IEEE 754 rounds. e4m3: 1 sign, 4 exponent, 3 fraction bits,
  * without infinities (Micikevicius et al. 2022, arXiv 2209.05433; torch.float8_e4m3fn); a larger number becomes the
- * largest, 448.
+ * largest, 448. C and CUDA share this file.
  */
 #ifndef EVP_HALF_H
 #define EVP_HALF_H
@@ -11,7 +11,13 @@
 #include <stdint.h>
 #include <string.h>
 
-static inline uint32_t half_bits(float x)
+#ifdef __CUDACC__
+#define HALF_INLINE static __host__ __device__ __forceinline__
+#else
+#define HALF_INLINE static inline
+#endif
+
+HALF_INLINE uint32_t half_bits(float x)
 {
     uint32_t u;
 
@@ -19,7 +25,7 @@ static inline uint32_t half_bits(float x)
     return u;
 }
 
-static inline float half_float(uint32_t u)
+HALF_INLINE float half_float(uint32_t u)
 {
     float x;
 
@@ -27,12 +33,12 @@ static inline float half_float(uint32_t u)
     return x;
 }
 
-static inline float bf16_to_f32(uint16_t b)
+HALF_INLINE float bf16_to_f32(uint16_t b)
 {
     return half_float((uint32_t)b << 16);
 }
 
-static inline uint16_t bf16_from_f32(float x)
+HALF_INLINE uint16_t bf16_from_f32(float x)
 {
     uint32_t u = half_bits(x);
 
@@ -41,7 +47,7 @@ static inline uint16_t bf16_from_f32(float x)
     return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
 }
 
-static inline float f16_to_f32(uint16_t h)
+HALF_INLINE float f16_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7fff;
 
@@ -51,7 +57,7 @@ static inline float f16_to_f32(uint16_t h)
     return half_float(half_bits(half_float(magnitude << 13) * 0x1p112f) | sign);
 }
 
-static inline uint16_t f16_from_f32(float x)
+HALF_INLINE uint16_t f16_from_f32(float x)
 {
     uint32_t u = half_bits(x), sign = u >> 16 & 0x8000, magnitude = u & 0x7fffffff;
 
@@ -66,14 +72,14 @@ static inline uint16_t f16_from_f32(float x)
 }
 
 /* Like f16_from_f32(), but a number beyond 65504 becomes 65504. */
-static inline uint16_t f16_from_f32_finite(float x)
+HALF_INLINE uint16_t f16_from_f32_finite(float x)
 {
     uint16_t h = f16_from_f32(x);
 
     return (h & 0x7fff) == 0x7c00 ? h - 1 : h;
 }
 
-static inline uint8_t e4m3_from_f32(float x)
+HALF_INLINE uint8_t e4m3_from_f32(float x)
 {
     uint32_t u = half_bits(x), sign = u >> 24 & 0x80, magnitude = u & 0x7fffffff;
 
@@ -85,6 +91,17 @@ static inline uint8_t e4m3_from_f32(float x)
         return (uint8_t)(sign | (half_bits(half_float(magnitude) + 0x1p14f) - half_bits(0x1p14f)));
     magnitude += 0x7ffff + (magnitude >> 20 & 1);
     return (uint8_t)(sign | (magnitude - 0x3c000000) >> 20);
+}
+
+HALF_INLINE float e4m3_to_f32(uint8_t e)
+{
+    uint32_t sign = (uint32_t)(e & 0x80) << 24, magnitude = e & 0x7f;
+
+    if (magnitude == 0x7f)
+        return half_float(sign | 0x7fc00000);
+    if (magnitude < 8) // subnormal
+        return half_float(half_bits((float)magnitude * 0x1p-9f) | sign);
+    return half_float(sign | ((magnitude << 20) + 0x3c000000));
 }
 
 #endif

@@ -1,7 +1,6 @@
 /* config_name.c - a walk over `method:name=value+method:...`. */
 #include "formats/config_name.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 /* The end of a word that starts with a lower-case letter, or NULL. */
@@ -36,4 +35,25 @@ int config_name_check(const char *name, struct err *err)
     return at && !*at
                ? 0
                : err_set(err, ERR_FORMAT, "'%.80s' is not the name of a config, METHOD:NAME=VALUE+METHOD...", name);
+}
+
+bool config_name_value(char value[CONFIG_VALUE], const char *name, const char *method, const char *param)
+{
+    size_t n_method = strlen(method), n_param = strlen(param);
+
+    while (strncmp(name, method, n_method) != 0 || (name[n_method] && !strchr(":+", name[n_method]))) {
+        name = strchr(name, '+');
+        if (!name++)
+            return false;
+    }
+    value[0] = '\0';
+    for (const char *at = name + n_method; *at == ':'; at += strcspn(at, ":+")) {
+        at++;
+        size_t n = strcspn(at, ":+");
+        if (n > n_param && strncmp(at, param, n_param) == 0 && at[n_param] == '=' && n - n_param <= CONFIG_VALUE) {
+            memcpy(value, at + n_param + 1, n - n_param - 1);
+            value[n - n_param - 1] = '\0';
+        }
+    }
+    return true;
 }

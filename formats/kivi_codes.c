@@ -1,34 +1,25 @@
 /* kivi_codes.c - reads kivi's parameters from the text of a config. */
 #include "formats/kivi_codes.h"
 
+#include "formats/config_name.h"
+
 #include <stdlib.h>
-#include <string.h>
 
-/* The value of a parameter in [at, end), or `otherwise`. */
-static int param(const char *at, const char *end, const char *name, int otherwise)
+static int param(const char *config, const char *name, int otherwise)
 {
-    size_t n = strlen(name);
+    char value[CONFIG_VALUE];
 
-    for (; at < end; at++)
-        if ((*at == ':' || *at == ',') && strncmp(at + 1, name, n) == 0 && at[1 + n] == '=')
-            return (int)strtol(at + 2 + n, NULL, 10);
-    return otherwise;
+    config_name_value(value, config, "kivi", name);
+    return *value ? (int)strtol(value, NULL, 10) : otherwise;
 }
 
 bool kivi_codes_parse(struct kivi_codes *kivi, const char *config)
 {
-    static const char name[] = "kivi:";
-    const char *at = config;
+    char value[CONFIG_VALUE];
 
-    while (at && strncmp(at, name, sizeof(name) - 1) != 0) {
-        at = strchr(at, '+');
-        at = at ? at + 1 : NULL;
-    }
-    if (!at)
+    if (!config_name_value(value, config, "kivi", "bits"))
         return false;
-    const char *end = at + strcspn(at, "+");
-    *kivi =
-        (struct kivi_codes){ param(at, end, "bits", 0), param(at, end, "group", 32), param(at, end, "residual", 32) };
+    *kivi = (struct kivi_codes){ param(config, "bits", 0), param(config, "group", 32), param(config, "residual", 32) };
     return (kivi->bits == 2 || kivi->bits == 4) && kivi->group > 0 && kivi->group % 32 == 0 && kivi->residual > 0 &&
            kivi->residual % kivi->group == 0;
 }

@@ -172,14 +172,19 @@ static double score_bytes(const struct backend *be, const struct kv_rows *heads,
     return own_bytes(be, rows * head_dim) + 4 * rows;
 }
 
-/* Numbers, their codes, and a scale and a zero for each group. */
+/* Numbers, their codes, and their scales. */
 static double quant_bytes(const struct backend *be, const struct quant_item *item, int n_items)
 {
     double bytes = 0;
 
     for (int i = 0; i < n_items; i++) {
         double n = (double)item[i].rows * item[i].cols;
-        bytes += own_bytes(be, n) + n * item[i].bits / 8 + 2 * 2 * n / item[i].group;
+        struct quant_bytes row = quant_row_bytes(&item[i].row);
+        bytes += own_bytes(be, n);
+        if (item[i].row.format == QUANT_MINMAX)
+            bytes += n * item[i].bits / 8 + 2 * 2 * n / item[i].group;
+        else
+            bytes += item[i].rows * (double)(row.codes + row.scales) + (double)row.head;
     }
     return bytes;
 }

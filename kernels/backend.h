@@ -35,6 +35,7 @@
 #define EVP_BACKEND_H
 
 #include "base/err.h"
+#include "base/quant_row.h"
 #include "kernels/kv.h"
 
 #include <stdbool.h>
@@ -181,11 +182,15 @@ struct column_job {
     size_t pitch;
 };
 
-/* A matrix quantised in groups of consecutive numbers of one line. A line is a column (QUANT_COLUMNS: per channel,
+/* A quantised matrix.
+ *
+ * QUANT_MINMAX: in groups of consecutive numbers of one line. A line is a column (QUANT_COLUMNS: per channel,
  * along tokens) or a row (QUANT_ROWS: per token, along channels). N, the length of a line, is a multiple of group;
  * group * bits is a multiple of 32. In f32 arithmetic:
  *     zero = f16(min), scale = f16((max - zero) / (2^bits - 1)), code = round_half_even(clamp((x - zero) / scale))
- * clamp: to 0 .. 2^bits - 1. Where scale is 0, code is 0. Beyond f16's range f16() gives the nearest finite f16. */
+ * clamp: to 0 .. 2^bits - 1. Where scale is 0, code is 0. Beyond f16's range f16() gives the nearest finite f16.
+ *
+ * The other formats are those of base/quant_row.h: rows one by one, codes and scales row after row. */
 enum quant_lines { QUANT_COLUMNS, QUANT_ROWS };
 struct quant_item {
     enum quant_lines lines;
@@ -193,6 +198,9 @@ struct quant_item {
     void *x;                  // (rows, cols), of the backend's dtype
     int32_t *codes;           // (lines, N * bits / 32): 32 / bits codes a word, the first in the lowest bits
     uint16_t *scales, *zeros; // (lines, N / group) f16
+
+    struct quant_row row; // the format; all others than QUANT_MINMAX use only rows, cols, x, and these two
+    struct quant_at at;   // of the first row
 };
 
 /* What joint_counts keeps of a group of rows. */
@@ -307,7 +315,7 @@ struct backend {
     /* dst[h] row i = src[h] row kept_h[i], K and V; kept: dst[0].n positions for head 0, then those for head 1, ... */
     void (*gather)(struct backend *, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,
                    int n_heads, int head_dim);
-    /* group-wise min-max quantisation: x -> codes, scales, zeros. Dequantisation: x = code * scale + zero */
+    /* x -> codes and scales, and back; with QUANT_MINMAX x = code * scale + zero */
     void (*quantise)(struct backend *, const struct quant_item *, int n_items);
     void (*dequantise)(struct backend *, const struct quant_item *, int n_items);
 

@@ -29,7 +29,7 @@ static int suggest(const char *text, size_t n, const char *const *name, size_t n
     return near ? err_add(err, "; did you mean '%s'?", near) : err->code;
 }
 
-/* fp8, int4, nf4, q8_0: what others write for a quantised cache. */
+/* fp4, nf4, q8_0: what others write for a quantised cache. */
 static bool is_number_type(const char *text, size_t n)
 {
     size_t letters = strcspn(text, "0123456789:+,");
@@ -44,7 +44,7 @@ static int unknown_method(const char *text, size_t n, struct err *err)
 {
     const char *name[NAMES_MAX];
     size_t n_names = 0;
-    struct buf names = { 0 };
+    struct buf names = { 0 }, packs = { 0 };
     char number[TEXT_SHORT] = "";
     double v;
 
@@ -57,14 +57,17 @@ static int unknown_method(const char *text, size_t n, struct err *err)
     buf_adds(&names, "none");
     for (int i = 0; method_registry[i]; i++) {
         buf_printf(&names, ", %s", method_registry[i]->name);
+        if (method_registry[i]->kind == METHOD_QUANTISE)
+            buf_printf(&packs, "%s%s", packs.n ? ", " : "", method_registry[i]->name);
         if (n_names < NAMES_MAX)
             name[n_names++] = method_registry[i]->name;
     }
     err_set(err, ERR_USAGE, "no method '%.*s'; there are %s", (int)n, text, buf_str(&names));
+    int code = is_number_type(text, n) ? err_add(err, "; those that quantise: %s", buf_str(&packs))
+                                       : suggest(text, n, name, n_names, err);
     buf_release(&names);
-    if (is_number_type(text, n))
-        return err_add(err, "; kivi quantises: kivi:bits=4 or kivi:bits=2");
-    return suggest(text, n, name, n_names, err);
+    buf_release(&packs);
+    return code;
 }
 
 static bool is_name(const char *name, const char *text, size_t n)

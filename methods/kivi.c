@@ -60,8 +60,6 @@ static int parts(const double *value, const struct kv_shape *shape, int layer, i
     return N_PARTS;
 }
 
-enum kv_side { KEYS, VALUES };
-
 /* The keys or the values of head g of a layer. */
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
@@ -81,31 +79,14 @@ static struct quant_item item_of(const struct packed_layer *layer, int g, enum k
     };
 }
 
-/* Calls op, the backend's quantise or dequantise, with many heads of the layer at a time. */
-static void each_head(struct backend *be, const struct packed_layer *layer,
-                      void (*op)(struct backend *, const struct quant_item *, int))
-{
-    enum { TOGETHER = 64 };
-    struct quant_item item[TOGETHER];
-    int n = 0, n_items = 2 * layer->shape->n_kv_heads;
-
-    for (int i = 0; i < n_items; i++) {
-        item[n++] = item_of(layer, i / 2, i % 2 ? VALUES : KEYS);
-        if (n == TOGETHER || i + 1 == n_items) {
-            op(be, item, n);
-            n = 0;
-        }
-    }
-}
-
 static void quantise(struct backend *be, const struct packed_layer *layer)
 {
-    each_head(be, layer, be->quantise);
+    quantise_heads(be, layer, item_of, be->quantise);
 }
 
 static void dequantise(struct backend *be, const struct packed_layer *layer)
 {
-    each_head(be, layer, be->dequantise);
+    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 static const double bits_allowed[] = { 2, 4, (double)NAN };

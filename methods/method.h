@@ -163,7 +163,8 @@ struct method {
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
 
     /* METHOD_QUANTISE. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n
-     * tokens in one head take at least the bytes of the same tokens in several heads. quantise fills all matrices
+     * tokens in one head take at least the bytes of the same tokens in several heads, but for those that a head of no
+     * tokens takes. quantise fills all matrices
      * except `k` and `v` from the rows; dequantise fills the rows from the matrices, except the rows in `k` and `v`. */
     int (*parts)(const double *value, const struct kv_shape *shape, int layer, int n,
                  struct head_part part[HEAD_PART_MAX]);

@@ -7,7 +7,7 @@
 #include <math.h>
 
 extern const struct method method_adakv, method_knorm, method_keydiff, method_snapkv, method_pyramidkv, method_tova,
-    method_h2o, method_streamingllm, method_lagkv, method_random, method_cur, method_kivi, method_cachegen;
+    method_h2o, method_streamingllm, method_lagkv, method_random, method_cur, method_kivi, method_cachegen, method_fp8;
 
 /* The first parameter of every dropping method. max is the largest number below 1 that a range can produce. */
 #define PARAM_DROP                                                                                                     \
@@ -43,5 +43,19 @@ int snapkv_window(const double *value);
 int snapkv_check(const double *value, int head_dim, struct err *err);
 int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err);
 size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window);
+
+/* ---- quantiser.c: what quantisers share ----------------------------------- */
+
+enum kv_side { KEYS, VALUES };
+
+/* Calls op, the backend's quantise or dequantise, with many heads of the layer at a time; item: one of them. */
+typedef void quantise_op(struct backend *be, const struct quant_item *item, int n_items);
+void quantise_heads(struct backend *be, const struct packed_layer *layer,
+                    struct quant_item (*item)(const struct packed_layer *, int g, enum kv_side), quantise_op *op);
+
+/* The matrices of n tokens under a row format (formats/row_format.h), and one head's keys or values. No row is kept in
+ * full. */
+int row_parts(struct quant_row row, int n, struct head_part part[HEAD_PART_MAX]);
+struct quant_item row_item(struct quant_row row, const struct packed_layer *layer, int g, enum kv_side side);
 
 #endif

@@ -246,21 +246,27 @@ size_t score_bytes(const struct kv_shape *shape, int n_tokens)
     return pool_size((size_t)shape->n_layers * (size_t)shape->n_kv_heads * (size_t)n_tokens * sizeof(float));
 }
 
+static size_t matrix_bytes(const struct head_part *part)
+{
+    return (size_t)(part->rows * part->cols) * dtype_size(part->dtype);
+}
+
 struct packing config_packing(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
 {
     int G = shape->n_kv_heads, n = config_n_keep(config, shape, n_tokens, layer);
     bool ragged = config_is_ragged(config);
-    struct head_part part[HEAD_PART_MAX];
+    struct head_part part[HEAD_PART_MAX], empty[HEAD_PART_MAX];
     struct packing p = { 0 };
 
     if (!config_stage_of(config, METHOD_QUANTISE))
         return p;
     p.n_parts = parts_of_head(config, shape, layer, ragged ? G * n : n, part);
+    parts_of_head(config, shape, layer, 0, empty);
     for (int i = 0; i < p.n_parts; i++) {
         if (part_in_full(part[i].name))
             continue;
-        size_t bytes = (size_t)(part[i].rows * part[i].cols) * dtype_size(part[i].dtype);
-        p.bytes[i] = pool_size(ragged ? bytes : (size_t)G * bytes);
+        size_t bytes = matrix_bytes(&part[i]);
+        p.bytes[i] = pool_size(ragged ? bytes + (size_t)(G - 1) * matrix_bytes(&empty[i]) : (size_t)G * bytes);
         p.total += p.bytes[i];
     }
     return p;

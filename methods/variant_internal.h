@@ -23,7 +23,7 @@ size_t score_bytes(const struct kv_shape *shape, int n_tokens);
 int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
 
 /* The memory of a packed layer: bytes of each tensor, a multiple of 64; 0 for `k` and `v`. A ragged layer gets the
- * bytes that all its tokens would take in one head, whatever the lengths are. */
+ * bytes that all its tokens would take in one head, and heads of no tokens beside it, whatever the lengths are. */
 struct packing {
     int n_parts;
     size_t bytes[HEAD_PART_MAX], total;

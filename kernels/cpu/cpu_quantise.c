@@ -1,6 +1,6 @@
-/* cpu_quantise.c - group-wise min-max quantising and its inverse.
+/* cpu_quantise.c - quantising and its inverse.
  *
- * A group is processed as contiguous f32 numbers: groups of columns, and all groups in bf16, are copied to scratch.
+ * A group or a row is processed as contiguous f32 numbers: groups of columns, and all groups in bf16, are copied to scratch.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -98,8 +98,63 @@ static void row_groups(const struct cpu *c, const struct quant_item *q, enum way
         c->rows->narrow(element(q, c->base.dtype, (size_t)row), line, c->base.dtype, q->cols);
 }
 
-/* A thread's share of the blocks of one item. */
-static void run_item(struct cpu *c, const struct quant_item *q, enum way way)
+/* ---- rows one by one ------------------------------------------------------ */
+
+/* What the rows of an item share. x: scratch (cols). */
+static void pack_head(const struct cpu *c, const struct quant_item *q, float *x)
+{
+    float largest = 0;
+
+    for (int i = 0; i < q->rows; i++) {
+        c->rows->widen(x, element(q, c->base.dtype, (size_t)i), c->base.dtype, q->cols);
+        float mine = quant_largest(x, q->cols);
+        largest = mine > largest ? mine : largest;
+    }
+    quant_head_pack(&q->row, q->at.head, largest);
+}
+
+static void one_row(const struct cpu *c, const struct quant_item *q, enum way way, int row, float *x)
+{
+    const struct quant_at at = quant_row_at(&q->row, &q->at, (size_t)row);
+    void *in_cache = element(q, c->base.dtype, (size_t)row);
+
+    if (way == PACK) {
+        c->rows->widen(x, in_cache, c->base.dtype, q->cols);
+        quant_row_pack(&q->row, &at, x);
+    } else {
+        quant_row_unpack(&q->row, &at, x);
+        c->rows->narrow(in_cache, x, c->base.dtype, q->cols);
+    }
+}
+
+/* A thread's share of the rows of one item. */
+static void run_rows(struct cpu *c, const struct quant_item *q, enum way way)
+{
+    float *x = cpu_scratch(c, &c->tile[cpu_thread()], quant_row_work(&q->row) * sizeof(*x));
+
+#pragma omp for schedule(static) nowait
+    for (int i = 0; i < q->rows; i++)
+        if (x)
+            one_row(c, q, way, i, x);
+}
+
+/* A thread's share of what the items' heads share; waits for all threads. */
+static void run_heads(struct cpu *c, const struct quant_item *item, int n_items)
+{
+#pragma omp for schedule(dynamic)
+    for (int i = 0; i < n_items; i++) {
+        if (item[i].row.format == QUANT_MINMAX || quant_row_bytes(&item[i].row).head == 0)
+            continue;
+        float *x = cpu_scratch(c, &c->tile[cpu_thread()], (size_t)item[i].cols * sizeof(*x));
+        if (x)
+            pack_head(c, &item[i], x);
+    }
+}
+
+/* ---- both ------------------------------------------------------------------ */
+
+/* A thread's share of the blocks of one item in groups. */
+static void run_groups(struct cpu *c, const struct quant_item *q, enum way way)
 {
     bool columns = q->lines == QUANT_COLUMNS;
     int n_blocks = columns ? q->rows / q->group : q->rows;
@@ -118,8 +173,12 @@ static void run_item(struct cpu *c, const struct quant_item *q, enum way way)
 static void run_items(struct cpu *c, const struct quant_item *item, int n_items, enum way way)
 {
 #pragma omp parallel num_threads(c->n_threads)
-    for (int i = 0; i < n_items; i++)
-        run_item(c, &item[i], way);
+    {
+        if (way == PACK)
+            run_heads(c, item, n_items);
+        for (int i = 0; i < n_items; i++)
+            (item[i].row.format == QUANT_MINMAX ? run_groups : run_rows)(c, &item[i], way);
+    }
 }
 
 void cpu_quantise(struct backend *be, const struct quant_item *item, int n_items)

@@ -1,8 +1,11 @@
-/* cuda_quantise.cu - group-wise min-max quantising and its inverse, with exactly the bits of the contract's formula.
+/* cuda_quantise.cu - quantising and its inverse, with exactly the bits of the contract's formulas.
  *
- * A thread quantises one group, or dequantises one word of codes, eight numbers at a time. Where lines are columns, the
+ * QUANT_MINMAX: a thread quantises one group, or dequantises one word of codes, eight numbers at a time. Where lines are columns, the
  * lanes of a warp take neighbouring columns, so their reads are contiguous. Where lines are rows, they take
  * neighbouring groups or words, 16 bytes at a time.
+ *
+ * The other formats: a warp moves rows between device and shared memory, and each of its threads packs or unpacks one
+ * of them there, as base/quant_row.h says.
  */
 #include "kernels/cuda/cuda_lanes.h"
 
@@ -95,6 +98,8 @@ static __device__ __forceinline__ uint16_t finite_f16(float x)
 template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) quantise_groups(const struct quant_item *items)
 {
     const struct quant_item q = items[blockIdx.y];
+    if (q.row.format != QUANT_MINMAX)
+        return;
     const struct lines l = lines_of<T>(q);
     const float top = (float)((1 << q.bits) - 1);
     int line, part;
@@ -138,6 +143,8 @@ template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) quantise_
 template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) dequantise_words(const struct quant_item *items)
 {
     const struct quant_item q = items[blockIdx.y];
+    if (q.row.format != QUANT_MINMAX)
+        return;
     const struct lines l = lines_of<T>(q);
     const int words = l.n_groups * l.words; // of a line
     const uint32_t mask = (1u << q.bits) - 1;
@@ -159,31 +166,132 @@ template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) dequantis
     }
 }
 
+/* ---- rows one by one ----------------------------------------------------- */
+
+/* What the rows of an item share. registers <= 40 */
+template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) pack_head(const struct quant_item *items)
+{
+    SHARED_ARRAY(float, warp, QUANT_WARPS);
+    const struct quant_item q = items[blockIdx.x];
+    const size_t n = (size_t)q.rows * (size_t)q.cols;
+    const bool aligned = (size_t)q.x % 16 == 0;
+    const int tid = (int)threadIdx.x;
+    float x[EIGHT], largest = 0;
+
+    if (q.row.format == QUANT_MINMAX)
+        return;
+    for (size_t i = (size_t)tid * EIGHT; i < n; i += QUANT_THREADS * EIGHT) {
+        load_some(x, static_cast<const T *>(q.x) + i, (int)min(n - i, (size_t)EIGHT), aligned);
+        largest = fmaxf(largest, quant_largest(x, EIGHT));
+    }
+    for (int distance = LANES / 2; distance > 0; distance /= 2)
+        largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, distance));
+    warp[tid / LANES] = largest;
+    __syncthreads();
+    if (tid == 0)
+        quant_head_pack(&q.row, q.at.head, quant_largest(warp, QUANT_WARPS));
+}
+
+/* Numbers from one row in shared memory to the next: odd, so that threads at the same column use different banks. */
+static __host__ __device__ __forceinline__ size_t row_pitch(const struct quant_item &q)
+{
+    return quant_row_work(&q.row) | 1;
+}
+
+/* registers <= 64 */
+template <typename T> __global__ void __launch_bounds__(LANES) pack_rows(const struct quant_item *items)
+{
+    SHARED_DYNAMIC(float, x);
+    const struct quant_item q = items[blockIdx.y];
+    const int first = (int)blockIdx.x * LANES, mine = (int)threadIdx.x, n = min(q.rows - first, (int)LANES);
+    const size_t pitch = row_pitch(q);
+
+    if (q.row.format == QUANT_MINMAX || n <= 0)
+        return;
+    const T *from = static_cast<const T *>(q.x) + (size_t)first * (size_t)q.cols;
+    for (int i = 0; i < n; i++)
+        for (int j = mine; j < q.cols; j += LANES)
+            x[(size_t)i * pitch + (size_t)j] = load_as_float(from + (size_t)i * (size_t)q.cols + j);
+    __syncthreads();
+    if (mine >= n)
+        return;
+    const struct quant_at at = quant_row_at(&q.row, &q.at, (size_t)(first + mine));
+    quant_row_pack(&q.row, &at, x + (size_t)mine * pitch);
+}
+
+/* registers <= 64 */
+template <typename T> __global__ void __launch_bounds__(LANES) unpack_rows(const struct quant_item *items)
+{
+    SHARED_DYNAMIC(float, x);
+    const struct quant_item q = items[blockIdx.y];
+    const int first = (int)blockIdx.x * LANES, mine = (int)threadIdx.x, n = min(q.rows - first, (int)LANES);
+    const size_t pitch = row_pitch(q);
+
+    if (q.row.format == QUANT_MINMAX || n <= 0)
+        return;
+    if (mine < n) {
+        const struct quant_at at = quant_row_at(&q.row, &q.at, (size_t)(first + mine));
+        quant_row_unpack(&q.row, &at, x + (size_t)mine * pitch);
+    }
+    __syncthreads();
+    T *to = static_cast<T *>(q.x) + (size_t)first * (size_t)q.cols;
+    for (int i = 0; i < n; i++)
+        for (int j = mine; j < q.cols; j += LANES)
+            store_float(to + (size_t)i * (size_t)q.cols + j, x[(size_t)i * pitch + (size_t)j]);
+}
+
+/* ---- on the host --------------------------------------------------------- */
+
 enum way { PACK, UNPACK };
+
+/* Blocks and shared memory for the items of one launch. */
+struct grids {
+    unsigned groups, rows;
+    size_t shared;
+};
+
+static struct grids grids_of(const struct quant_item *item, int n, enum way way)
+{
+    struct grids g = { 0, 0, 0 };
+
+    for (int i = 0; i < n; i++) {
+        if (item[i].row.format == QUANT_MINMAX) {
+            const int numbers = item[i].lines == QUANT_COLUMNS ? item[i].rows : item[i].cols;
+            const int each = way == PACK ? item[i].group : WORD_BITS / item[i].bits;
+            g.groups = max(g.groups, blocks_of(item[i], (size_t)(numbers / each)));
+        } else {
+            g.rows = max(g.rows, cuda_pieces((size_t)item[i].rows, LANES));
+            g.shared = max(g.shared, LANES * row_pitch(item[i]) * sizeof(float));
+        }
+    }
+    return g;
+}
+
+template <typename T>
+static void launch(struct cuda *c, const struct quant_item *items, int n, const struct grids &g, enum way way)
+{
+    const dim3 groups(g.groups, (unsigned)n), rows(g.rows, (unsigned)n);
+
+    if (way == PACK) {
+        LAUNCH(c, (quantise_groups<T>), groups, QUANT_THREADS, 0, items);
+        LAUNCH(c, (pack_head<T>), g.shared ? (unsigned)n : 0, QUANT_THREADS, 0, items);
+        LAUNCH(c, (pack_rows<T>), rows, LANES, g.shared, items);
+    } else {
+        LAUNCH(c, (dequantise_words<T>), groups, QUANT_THREADS, 0, items);
+        LAUNCH(c, (unpack_rows<T>), rows, LANES, g.shared, items);
+    }
+}
 
 /* At most ITEMS items. */
 static void run_items(struct cuda *c, const struct quant_item *item, int n, enum way way)
 {
     const struct quant_item *items = cuda_upload_list(c, item, n);
-    unsigned blocks = 0;
+    const struct grids g = grids_of(item, n, way);
 
-    for (int i = 0; i < n; i++) {
-        const int numbers = item[i].lines == QUANT_COLUMNS ? item[i].rows : item[i].cols;
-        const int each = way == PACK ? item[i].group : WORD_BITS / item[i].bits;
-        const unsigned mine = blocks_of(item[i], (size_t)(numbers / each));
-        blocks = mine > blocks ? mine : blocks;
-    }
-    const dim3 grid(blocks, (unsigned)n);
-    if (!items)
-        return;
-    if (way == PACK && c->base.dtype == DTYPE_F32)
-        LAUNCH(c, (quantise_groups<float>), grid, QUANT_THREADS, 0, items);
-    else if (way == PACK)
-        LAUNCH(c, (quantise_groups<uint16_t>), grid, QUANT_THREADS, 0, items);
-    else if (c->base.dtype == DTYPE_F32)
-        LAUNCH(c, (dequantise_words<float>), grid, QUANT_THREADS, 0, items);
-    else
-        LAUNCH(c, (dequantise_words<uint16_t>), grid, QUANT_THREADS, 0, items);
+    if (items && c->base.dtype == DTYPE_F32)
+        launch<float>(c, items, n, g, way);
+    else if (items)
+        launch<uint16_t>(c, items, n, g, way);
 }
 
 static void run_all(struct backend *be, const struct quant_item *item, int n_items, enum way way)

@@ -244,28 +244,72 @@ static void dequantise_group(const struct quant_group *s, int group, int bits)
     }
 }
 
-static void each_group(const struct backend *be, const struct quant_item *item, int n_items,
+static void each_group(const struct backend *be, const struct quant_item *q,
                        void (*work)(const struct quant_group *, int, int))
 {
-    for (int it = 0; it < n_items; it++) {
-        const struct quant_item *q = &item[it];
-        bool columns = q->lines == QUANT_COLUMNS;
-        int n_lines = columns ? q->cols : q->rows, n_groups = (columns ? q->rows : q->cols) / q->group;
-        for (int i = 0; i < n_lines; i++) {
-            for (int j = 0; j < n_groups; j++) {
-                struct quant_group s = get_group(q, be->dtype, i, j);
-                work(&s, q->group, q->bits);
-            }
+    bool columns = q->lines == QUANT_COLUMNS;
+    int n_lines = columns ? q->cols : q->rows, n_groups = (columns ? q->rows : q->cols) / q->group;
+
+    for (int i = 0; i < n_lines; i++) {
+        for (int j = 0; j < n_groups; j++) {
+            struct quant_group s = get_group(q, be->dtype, i, j);
+            work(&s, q->group, q->bits);
         }
+    }
+}
+
+static void get_row(const struct backend *be, const struct quant_item *q, int row, float *x)
+{
+    for (int j = 0; j < q->cols; j++)
+        x[j] = (float)number_get(be->dtype, q->x, (size_t)row * (size_t)q->cols + (size_t)j);
+}
+
+static void quantise_rows(const struct backend *be, const struct quant_item *q, float *x)
+{
+    float largest = 0;
+
+    for (int i = 0; i < q->rows; i++) {
+        get_row(be, q, i, x);
+        largest = fmaxf(largest, quant_largest(x, q->cols));
+    }
+    quant_head_pack(&q->row, q->at.head, largest);
+    for (int i = 0; i < q->rows; i++) {
+        const struct quant_at at = quant_row_at(&q->row, &q->at, (size_t)i);
+        get_row(be, q, i, x);
+        quant_row_pack(&q->row, &at, x);
+    }
+}
+
+static void dequantise_rows(const struct backend *be, const struct quant_item *q, float *x)
+{
+    for (int i = 0; i < q->rows; i++) {
+        const struct quant_at at = quant_row_at(&q->row, &q->at, (size_t)i);
+        quant_row_unpack(&q->row, &at, x);
+        for (int j = 0; j < q->cols; j++)
+            number_put(be->dtype, q->x, (size_t)i * (size_t)q->cols + (size_t)j, (double)x[j]);
+    }
+}
+
+static void each_item(struct backend *be, const struct quant_item *item, int n_items,
+                      void (*groups)(const struct quant_group *, int, int),
+                      void (*rows)(const struct backend *, const struct quant_item *, float *))
+{
+    for (int i = 0; i < n_items; i++) {
+        float *x = reference_scratch(be, quant_row_work(&item[i].row) * sizeof(*x));
+        if (item[i].row.format == QUANT_MINMAX)
+            each_group(be, &item[i], groups);
+        else if (x)
+            rows(be, &item[i], x);
+        free(x);
     }
 }
 
 void reference_quantise(struct backend *be, const struct quant_item *item, int n_items)
 {
-    each_group(be, item, n_items, quantise_group);
+    each_item(be, item, n_items, quantise_group, quantise_rows);
 }
 
 void reference_dequantise(struct backend *be, const struct quant_item *item, int n_items)
 {
-    each_group(be, item, n_items, dequantise_group);
+    each_item(be, item, n_items, dequantise_group, dequantise_rows);
 }

@@ -224,7 +224,7 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
  *     if (evp_payload_shape(payload, &shape, &error) || evp_fetch_rows(payload, &rows, buffer, size, &error))
  *         complain(error.text);
  *
- * evp_fetch_rows() decodes whatever the config of the payload is: rows kept in full, what quantisers packed, chains with them.
+ * evp_fetch_rows() decodes whatever the config of the payload is: rows kept in full, the codes of quantisers, chains with them.
  * Rows have the order of the kept tokens. Keys carry the rotation of their positions, so the next token has position
  * shape.n_tokens, however many rows there are.
  */

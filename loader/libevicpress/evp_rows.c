@@ -1,8 +1,9 @@
 /* evp_rows.c - rows of an open payload, decoded, in the caller's layout. What a layer holds follows from its tensors'
- * shapes, and, for kivi and cachegen, from the config; shapes that do not fit together are refused. */
+ * shapes, and, for quantisers, from the config; shapes that do not fit together are refused. */
 #include "base/buf.h"
 #include "base/json.h"
 #include "formats/kivi_codes.h"
+#include "formats/row_format.h"
 #include "loader/libevicpress/evp_payload.h"
 #include "loader/libevicpress/evp_streams.h"
 #include "loader/libevicpress/row_sink.h"
@@ -20,6 +21,8 @@ struct layer {
     bool quantised, streams; // by kivi, by cachegen
     struct kivi_codes kivi;
     enum cachegen_cdf cdf;
+    bool by_rows; // quantised row by row
+    struct row_format format;
     int32_t n[HEADS_MAX]; // (heads) tokens that each head keeps
 };
 
@@ -66,11 +69,14 @@ static int read_layer(struct evp_payload *p, int64_t number, struct layer *l, st
     l->streams = cachegen_codes_parse(&l->cdf, payload_of(p)->config);
     if (l->columns < 1 || l->columns > ROW_COLUMNS || (l->quantised && l->columns % l->kivi.group))
         return wrong_shape(p, number, err);
+    l->by_rows = row_format_parse(&l->format, payload_of(p)->config, (int)l->columns);
     if (lengths)
         return read_lengths(p, l, lengths, err);
-    const struct st_tensor *codes = l->quantised ? find_tensor(p, number, "k_codes") : NULL;
+    const struct st_tensor *codes = l->quantised || l->by_rows ? find_tensor(p, number, "k_codes") : NULL;
     const struct st_tensor *maxima = l->streams ? find_tensor(p, number, "k_maxima") : NULL;
-    int64_t n = k->dim[1] + (codes && codes->n_dims == 3 ? codes->dim[2] * 32 / l->kivi.bits : 0);
+    int64_t n = k->dim[1];
+    if (codes && codes->n_dims == 3)
+        n += l->by_rows ? codes->dim[1] : codes->dim[2] * 32 / l->kivi.bits;
     n += maxima && maxima->n_dims == 1 ? maxima->dim[0] : 0;
     if (k->dim[0] < 1 || k->dim[0] > HEADS_MAX || n > payload_of(p)->n_tokens)
         return wrong_shape(p, number, err);
@@ -88,11 +94,13 @@ static int64_t rows_of(const struct evp_payload *p, const struct layer *l, int64
 
 /* ---- the bytes of one head ------------------------------------------------------------ */
 
-enum kind { FULL, CODES, SCALES, ZEROS };
+enum kind { FULL, CODES, SCALES, ZEROS, HEAD, KINDS };
 
 /* The tokens of a head that are codes. */
 static int64_t n_codes(const struct layer *l, int side, int64_t head)
 {
+    if (l->by_rows)
+        return l->n[head];
     if (!l->quantised)
         return l->streams ? l->n[head] : 0;
     return side == EVICPRESS_KEYS ? kivi_keys(l->kivi.residual, l->n[head]) : kivi_values(l->kivi.residual, l->n[head]);
@@ -104,6 +112,10 @@ static int64_t bytes_of(const struct layer *l, int side, enum kind kind, int64_t
 
     if (kind == FULL)
         return (l->n[head] - q) * l->columns * 2;
+    if (l->by_rows) {
+        const struct quant_bytes bytes = quant_row_bytes(&l->format.row);
+        return kind == HEAD ? (int64_t)bytes.head : q * (int64_t)(kind == CODES ? bytes.codes : bytes.scales);
+    }
     return kind == CODES ? q * l->columns * l->kivi.bits / 8 : q * l->columns / l->kivi.group * 2;
 }
 
@@ -113,13 +125,25 @@ struct head_bytes {
     uint64_t first, n;
 };
 
+/* The tensor of a kind; NULL: it is not there, or has another type. */
+static const struct st_tensor *find_kind(const struct evp_payload *p, const struct layer *l, int side, enum kind kind)
+{
+    static const char *const name[2][KINDS] = { { "k", "k_codes", "k_scales", "k_zeros" },
+                                                { "v", "v_codes", "v_scales", "v_zeros" } };
+    const struct row_tensor *row = kind == CODES  ? &l->format.codes
+                                   : kind == HEAD ? &l->format.head
+                                                  : &l->format.scales;
+    bool by_row = l->by_rows && kind != FULL;
+    const enum st_type type = by_row ? row->type : kind == FULL ? ST_BF16 : kind == CODES ? ST_I32 : ST_F16;
+    const struct st_tensor *t = find_tensor(p, l->number, by_row ? row->name[side] : name[side][kind]);
+
+    return t && t->type == type ? t : NULL;
+}
+
 static int find_head(const struct evp_payload *p, const struct layer *l, const struct evp_rows *rows, enum kind kind,
                      struct head_bytes *head)
 {
-    static const char *const name[2][4] = { { "k", "k_codes", "k_scales", "k_zeros" },
-                                            { "v", "v_codes", "v_scales", "v_zeros" } };
-    const enum st_type type = kind == FULL ? ST_BF16 : kind == CODES ? ST_I32 : ST_F16;
-    const struct st_tensor *t = find_tensor(p, l->number, name[rows->side][kind]);
+    const struct st_tensor *t = find_kind(p, l, rows->side, kind);
     uint64_t sum = 0;
 
     for (int64_t g = 0; g < l->heads; g++) {
@@ -128,7 +152,7 @@ static int find_head(const struct evp_payload *p, const struct layer *l, const s
             *head = (struct head_bytes){ t, sum, n };
         sum += n;
     }
-    return t && t->type == type && t->bytes == sum ? 0 : -1;
+    return t && t->bytes == sum ? 0 : -1;
 }
 
 /* ---- reading ---------------------------------------------------------------------- */
@@ -139,10 +163,10 @@ struct job {
     const struct layer *layer;
     const struct evp_rows *rows; // of one head
     struct row_sink sink;
-    uint64_t begin;     // the byte of the tensor with the first of the rows kept in full
-    int64_t row;        // its row in the sink
-    struct buf part[4]; // codes of one head, by enum kind
-    struct buf sizes;   // of the layer's streams
+    uint64_t begin;         // the byte of the tensor with the first of the rows kept in full
+    int64_t row;            // its row in the sink
+    struct buf part[KINDS]; // codes of one head, by enum kind
+    struct buf sizes;       // of the layer's streams
 };
 
 static int wrong_layer(const struct job *j, struct err *err)
@@ -238,7 +262,24 @@ static int read_values(struct job *j, int64_t from, int64_t n, struct err *err)
     return 0;
 }
 
-/* Decodes rows [first, end) of the head. */
+/* Decodes rows [first, end) of a head that is quantised row by row. */
+static int read_by_rows(struct job *j, int64_t first, int64_t end, struct err *err)
+{
+    const struct quant_row *row = &j->layer->format.row;
+    const struct quant_bytes bytes = quant_row_bytes(row);
+    int64_t all = j->layer->n[j->rows->first], n = end - first;
+    int64_t codes = (int64_t)bytes.codes, scales = (int64_t)bytes.scales, head = (int64_t)bytes.head;
+
+    if (read_lines(j, CODES, &(struct lines){ 1, all * codes, first * codes, n * codes }, err) ||
+        (scales && read_lines(j, SCALES, &(struct lines){ 1, all * scales, first * scales, n * scales }, err)) ||
+        (head && read_lines(j, HEAD, &(struct lines){ 1, head, 0, head }, err)))
+        return err->code;
+    const struct quant_at at = { (uint8_t *)j->part[CODES].at, j->part[SCALES].at, j->part[HEAD].at };
+    row_sink_rows(&j->sink, row, &at, &(struct row_span){ 0, n, first - j->rows->first_row });
+    return 0;
+}
+
+/* Decodes rows [first, end) of the head under kivi. */
 static int read_codes(struct job *j, int64_t first, int64_t end, struct err *err)
 {
     bool keys = j->rows->side == EVICPRESS_KEYS;
@@ -287,7 +328,10 @@ static int read_head(struct job *j, struct err *err)
     int64_t first = j->rows->first_row, end = first + j->rows->n_rows;
     int64_t codes = n_codes(j->layer, j->rows->side, j->rows->first), middle = end < codes ? end : codes;
 
-    if (first < middle && (j->layer->streams ? read_streams : read_codes)(j, first, middle, err))
+    int (*const read_packed)(struct job *, int64_t, int64_t, struct err *) = j->layer->streams   ? read_streams
+                                                                             : j->layer->by_rows ? read_by_rows
+                                                                                                 : read_codes;
+    if (first < middle && read_packed(j, first, middle, err))
         return err->code;
     middle = first > codes ? first : codes;
     return middle < end ? read_full(j, middle, end - middle, err) : 0;
@@ -399,7 +443,7 @@ static int fetch_rows(struct evp_payload *p, const struct evp_rows *asked, void 
         code = read_head(&job, &err);
         job.sink.to += (size_t)r.head_stride * bytes;
     }
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < KINDS; i++)
         buf_release(&job.part[i]);
     buf_release(&job.sizes);
     return code ? evp_error_from(error, &err, code == ERR_USAGE ? EVICPRESS_ARGUMENT : EVICPRESS_DAMAGED)

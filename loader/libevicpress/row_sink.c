@@ -170,3 +170,15 @@ void row_sink_symbols(const struct row_sink *sink, const struct row_symbols *s, 
         put_row(sink, span->first + row - span->skip, x);
     }
 }
+
+WIDE void row_sink_rows(const struct row_sink *sink, const struct quant_row *q, const struct quant_at *at,
+                        const struct row_span *span)
+{
+    float x[ROW_COLUMNS];
+
+    for (int64_t i = 0; i < span->n; i++) {
+        const struct quant_at row = quant_row_at(q, at, (size_t)(span->skip + i));
+        quant_row_unpack(q, &row, x);
+        put_row(sink, span->first + i, x);
+    }
+}

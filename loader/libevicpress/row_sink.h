@@ -2,6 +2,8 @@
 #ifndef EVP_ROW_SINK_H
 #define EVP_ROW_SINK_H
 
+#include "base/quant_row.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,7 +23,7 @@ size_t row_type_bytes(int type); // of enum evp_type; 0: no such type
 /* Writes n rows (n, columns) from row `first` on. x may be unaligned. */
 void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const void *x);
 
-/* Codes of a head: quantised keys have one line of codes, scales and zeros for each column, values one for each row. */
+/* kivi's codes of a head: quantised keys have one line of codes, scales and zeros for each column, values one for each row. */
 struct row_codes {
     int bits, group;
     int64_t n_rows;
@@ -43,5 +45,9 @@ struct row_symbols {
     int steps;
 };
 void row_sink_symbols(const struct row_sink *sink, const struct row_symbols *s, const struct row_span *span);
+
+/* The same of rows that are quantised one by one; at: of row 0. */
+void row_sink_rows(const struct row_sink *sink, const struct quant_row *q, const struct quant_at *at,
+                   const struct row_span *span);
 
 #endif

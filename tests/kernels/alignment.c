@@ -156,7 +156,14 @@ static void run_quantise(struct bench *b)
     enum { N = 4, K = 64, GROUP = 32, BITS = 4 };
     int32_t *codes = integer_space(b->be, N * K * BITS / 32), *scales = integer_space(b->be, N * K / GROUP);
     struct quant_item item = {
-        QUANT_ROWS, N, K, BITS, GROUP, NULL, codes, (uint16_t *)scales, (uint16_t *)scales + N * K / GROUP
+        .lines = QUANT_ROWS,
+        .rows = N,
+        .cols = K,
+        .bits = BITS,
+        .group = GROUP,
+        .codes = codes,
+        .scales = (uint16_t *)scales,
+        .zeros = (uint16_t *)scales + N * K / GROUP,
     };
 
     item.x = own(b, "x", N * K);

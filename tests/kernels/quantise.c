@@ -1,4 +1,4 @@
-/* Group-wise quantisation there and back: against the reference to the bit, and by hand. */
+/* Quantisation there and back: against the reference to the bit, and by hand. */
 #include "base/half.h"
 #include "tests/kernels/compare.h"
 
@@ -19,9 +19,15 @@ static const struct quant_case {
 
 static struct quant_item item_of(struct quant_case c, enum quant_lines lines, const struct quantised *q)
 {
-    return (struct quant_item){
-        lines, c.rows, c.cols, c.bits, c.group, q->x, q->codes, (uint16_t *)q->scales, (uint16_t *)q->zeros
-    };
+    return (struct quant_item){ .lines = lines,
+                                .rows = c.rows,
+                                .cols = c.cols,
+                                .bits = c.bits,
+                                .group = c.group,
+                                .x = q->x,
+                                .codes = q->codes,
+                                .scales = (uint16_t *)q->scales,
+                                .zeros = (uint16_t *)q->zeros };
 }
 
 /* dequantised: x holds what comes back; otherwise it is as it was. */
@@ -166,4 +172,151 @@ static void check_items(const struct pair *p)
 Test(kernels, quantise_items_do_not_know_each_other)
 {
     each_pair(check_items);
+}
+
+/* ---- rows one by one ------------------------------------------------------- */
+
+static const struct quant_row row_formats[] = {
+    { QUANT_E4M3, 64, QUANT_SCALE_HEAD },
+    { QUANT_E4M3, 80, QUANT_SCALE_TOKEN },
+    { QUANT_E4M3, 33, QUANT_SCALE_ONE },
+};
+enum { ROW_FORMATS = sizeof(row_formats) / sizeof(*row_formats), MANY_ROWS = 70 };
+
+struct packed_rows {
+    void *x;
+    int32_t *codes, *scales, *head; // each with a word more than it needs
+};
+
+static size_t words_of(size_t bytes)
+{
+    return bytes / 4 + 1;
+}
+
+/* Rows of about normal numbers, among them one that is all 0, one of small numbers and one with an outlier. */
+static struct packed_rows rows_space(struct backend *be, const struct quant_row *q, int rows)
+{
+    const struct quant_bytes bytes = quant_row_bytes(q);
+    size_t n = (size_t)(rows * q->columns);
+    float *host = host_numbers("rows", n);
+
+    for (int j = 0; j < q->columns && rows > 3; j++) {
+        host[j] = 0;
+        host[q->columns + j] *= 0x1p-24f;
+        host[2 * q->columns + j] *= j == 5 ? 0x1p10f : 1;
+    }
+    struct packed_rows p = { stored_from(be, host, n), integer_space(be, words_of((size_t)rows * bytes.codes)),
+                             integer_space(be, words_of((size_t)rows * bytes.scales)),
+                             integer_space(be, words_of(bytes.head)) };
+    free(host);
+    return p;
+}
+
+static struct quant_item rows_item(const struct quant_row *q, int rows, const struct packed_rows *p)
+{
+    return (struct quant_item){
+        .rows = rows, .cols = q->columns, .x = p->x, .row = *q, .at = { (uint8_t *)p->codes, p->scales, p->head }
+    };
+}
+
+static void rows_free(struct backend *be, struct packed_rows *p)
+{
+    void *all[] = { p->x, p->codes, p->scales, p->head };
+
+    for (int i = 0; i < 4; i++)
+        be->free(be, all[i]);
+}
+
+static void check_rows(const struct pair *p)
+{
+    const struct tolerances back = { { 0, 0 }, { 0, p->want->dtype == p->got->dtype ? 0 : BF16_EPS / 2 } };
+
+    for (int f = 0; f < ROW_FORMATS; f++) {
+        for (int rows = 0; rows <= MANY_ROWS; rows += MANY_ROWS / 2) {
+            const struct quant_row *q = &row_formats[f];
+            const struct quant_bytes bytes = quant_row_bytes(q);
+            struct packed_rows want = rows_space(p->want, q, rows), got = rows_space(p->got, q, rows);
+            struct quant_item mine = rows_item(q, rows, &want), other = rows_item(q, rows, &got);
+            p->want->quantise(p->want, &mine, 1);
+            p->got->quantise(p->got, &other, 1);
+            p->want->dequantise(p->want, &mine, 1);
+            p->got->dequantise(p->got, &other, 1);
+            same_stored(p, (struct results){ want.x, got.x, (size_t)(rows * q->columns) }, back, "rows");
+            same_integers(p, (struct results){ want.codes, got.codes, words_of((size_t)rows * bytes.codes) }, "codes");
+            same_integers(p, (struct results){ want.scales, got.scales, words_of((size_t)rows * bytes.scales) },
+                          "scales of rows");
+            same_integers(p, (struct results){ want.head, got.head, words_of(bytes.head) }, "what rows share");
+        }
+    }
+}
+
+Test(kernels, quantise_rows)
+{
+    each_pair(check_rows);
+}
+
+/* Items of both kinds in one call. */
+static void check_mixed(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const struct quant_case c = { 32, 64, 4, 32 };
+    struct quantised groups = quantised(be, QUANT_COLUMNS, c, false),
+                     alone_groups = quantised(be, QUANT_COLUMNS, c, false);
+    struct packed_rows rows[ROW_FORMATS], alone[ROW_FORMATS];
+    struct quant_item items[ROW_FORMATS + 1] = { item_of(c, QUANT_COLUMNS, &groups) },
+                                          one = item_of(c, QUANT_COLUMNS, &alone_groups);
+
+    be->dequantise(be, &one, 1);
+    for (int f = 0; f < ROW_FORMATS; f++) {
+        rows[f] = rows_space(be, &row_formats[f], MANY_ROWS - f);
+        alone[f] = rows_space(be, &row_formats[f], MANY_ROWS - f);
+        items[f + 1] = rows_item(&row_formats[f], MANY_ROWS - f, &rows[f]);
+        one = rows_item(&row_formats[f], MANY_ROWS - f, &alone[f]);
+        be->quantise(be, &one, 1);
+        be->dequantise(be, &one, 1);
+    }
+    be->quantise(be, items, ROW_FORMATS + 1);
+    be->dequantise(be, items, ROW_FORMATS + 1);
+    same_bits(be, alone_groups.x, groups.x, 32 * 64 * dtype_size(be->dtype), "groups beside rows");
+    for (int f = 0; f < ROW_FORMATS; f++) {
+        size_t n = (size_t)((MANY_ROWS - f) * row_formats[f].columns);
+        same_bits(be, alone[f].x, rows[f].x, n * dtype_size(be->dtype), "rows beside others");
+        rows_free(be, &rows[f]);
+        rows_free(be, &alone[f]);
+    }
+    void *all[] = { groups.x,       groups.codes,       groups.scales,       groups.zeros,
+                    alone_groups.x, alone_groups.codes, alone_groups.scales, alone_groups.zeros };
+    for (int i = 0; i < 8; i++)
+        be->free(be, all[i]);
+}
+
+Test(kernels, quantise_rows_and_groups_together)
+{
+    each_pair(check_mixed);
+}
+
+/* Largest 448 * 2: scale 2. Halves of 1.125 and 1.25 are borders; codes of e4m3 by hand. */
+static void check_e4m3(const struct pair *p)
+{
+    const float host[] = { 896, -896, 2, 2.125f, 2.375f, -0x1p-8f, 0, 0x1p-10f };
+    const uint8_t want[] = { 0x7e, 0xfe, 0x38, 0x38, 0x3a, 0x81, 0, 0 };
+    const struct quant_row q = { QUANT_E4M3, 8, QUANT_SCALE_HEAD };
+    struct backend *be = p->got;
+    struct packed_rows rows = { stored_from(be, host, 8), integer_space(be, 2), integer_space(be, 1),
+                                integer_space(be, 1) };
+    const struct quant_item item = rows_item(&q, 1, &rows);
+
+    be->quantise(be, &item, 1);
+    int32_t *codes = read_integers(be, rows.codes, 2, "codes"), *head = read_integers(be, rows.head, 1, "the scale");
+    cr_assert_eq(*head, 0x40000000, "%s", p->name);
+    for (int i = 0; i < 8; i++)
+        cr_assert_eq((uint8_t)(codes[i / 4] >> i % 4 * 8), want[i], "%s: number %d", p->name, i);
+    free(codes);
+    free(head);
+    rows_free(be, &rows);
+}
+
+Test(kernels, quantise_rows_by_hand)
+{
+    each_pair(check_e4m3);
 }

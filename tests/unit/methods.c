@@ -25,6 +25,9 @@ Test(config, names_are_canonical)
         { "snapkv:drop=0.5+kivi:bits=4", "snapkv:drop=0.5+kivi:bits=4" },
         { "CacheGen:cdf=context", "cachegen" },
         { "knorm:0.5+cachegen:cdf=chunk", "knorm:drop=0.5+cachegen:cdf=chunk" },
+        { "snapkv:drop=0.5+FP8", "snapkv:drop=0.5+fp8" },
+        { "fp8:scale=head", "fp8" },
+        { "fp8:scale=token", "fp8:scale=token" },
         { "pyramidkv:beta=20:kernel=7:drop=0.50:window=32", "pyramidkv:drop=0.5:window=32:kernel=7" },
         { "tova:drop=0.5:heads=all", "tova:drop=0.5" }, // a word
         { "tova:heads=own:compression_ratio=0.5", "tova:drop=0.5:heads=own" },
@@ -44,7 +47,8 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "lagkv, random, cur, adakv, kivi, cachegen" },
+              "lagkv, random, cur, adakv, kivi, cachegen, fp8" },
+        { "nf4", "; those that quantise: kivi, cachegen, fp8" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
         { "keydiff", "keydiff needs drop, the share of KV pairs removed: keydiff:drop=..." },
@@ -64,7 +68,7 @@ Test(config, says_what_is_wrong)
         { "cachegen+kivi:bits=2", "cachegen and kivi are both quantisers" },
         { "kivi:ratio=0.5", "kivi has no parameter 'ratio', only bits, group, residual" },
         { "snapkv:windw=3", "has no parameter 'windw', only drop, window, kernel; did you mean 'window'?" },
-        { "SnapKVPress:0.5", "adakv, kivi, cachegen; did you mean 'snapkv'?" },
+        { "SnapKVPress:0.5", "; did you mean 'snapkv'?" },
         { "snapkv:0.5:0.6", "snapkv: drop is given twice" },
         { "snapkv:1.5", "snapkv: drop must be a number from 0 to 0.999999, not '1.5'" },
         { "snapkv:100%", "snapkv: drop must be a number from 0 to 0.999999, not '100%'" },
@@ -99,6 +103,8 @@ Test(config, says_what_is_wrong)
         { "kivi:bits=2+adakv", "adakv works with the scores of a dropping method, so it comes before kivi in a chain" },
         { "adakv:drop=0.5+snapkv", "adakv has no parameter 'drop', only safeguard" },
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
+        { "fp8:scale=row", "fp8: scale must be head or token or one, not 'row'" },
+        { "fp8+kivi:bits=4", "fp8 and kivi are both quantisers" },
         { "tova:drop=0.5:heads=each", "tova: heads must be all or own, not 'each'" },
         { "tova:drop=0.5:heads=1", "tova: heads must be all or own, not '1'" },
         { "tova:drop=0.5:heads=", "tova: heads must be all or own, not ''" },
@@ -353,6 +359,30 @@ Test(methods, sizes_are_the_published_ones)
         cr_assert_str_eq(x, at[i].x, "%s at %d", at[i].config, at[i].n);
     }
     cr_assert_eq(kv_bytes(&llama, 1000), 131072000);
+}
+
+/* Bytes of a head of n tokens, keys and values, under each quantiser of rows. */
+Test(methods, sizes_of_row_formats)
+{
+    static const struct {
+        const char *config;
+        int head_dim, bytes, of_head; // of two rows; of a head besides
+    } at[] = {
+        { "fp8", 64, 128, 8 },
+        { "fp8", 80, 160, 8 },
+        { "fp8", 128, 256, 8 },
+        { "fp8:scale=token", 64, 132, 0 },
+        { "fp8:scale=token", 80, 164, 0 },
+        { "fp8:scale=one", 128, 256, 0 },
+    };
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        const struct kv_shape shape = { 5, 8, 4, at[i].head_dim, DTYPE_F32 };
+        const struct config c = config_of(at[i].config);
+        struct err err;
+        cr_assert_eq(config_check(&c, &shape, &err), 0, "%s", err.msg);
+        cr_assert_eq(config_bytes_known(&c, &shape, 1001), 5 * 4 * (1001 * at[i].bytes + at[i].of_head), "%s",
+                     at[i].config);
+    }
 }
 
 /* keys Tq K b/8 + Tq/g K 4 + (n-Tq) 2K, values likewise, over the kept tokens. */

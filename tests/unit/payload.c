@@ -62,18 +62,20 @@ static void expect_bf16(const void *stored, size_t first, const float *rows, int
     }
 }
 
-/* Rows of the heads of layer l that part i of the quantiser, or of none, holds in full. */
-static int rows_in_full(const struct made *m, int l, int g, int i)
+/* Rows of a head that the quantiser's part `name`, or that without one, holds in full. */
+static int rows_in_full(const struct made *m, int l, int g, const char *name)
 {
     const struct config_stage *quantise = config_stage_of(m->v.config, METHOD_QUANTISE);
     struct head_part part[HEAD_PART_MAX];
-    int n = m->v.rows[l * G + g].n;
+    int n = m->v.rows[l * G + g].n, i = 0;
 
     if (!quantise)
         return n;
     if (!quantise->method->parts)
         return 0;
     quantise->method->parts(quantise->value, &m->v.shape, l, n, part);
+    while (strcmp(part[i].name, name) != 0)
+        i++;
     return (int)part[i].rows;
 }
 
@@ -88,7 +90,7 @@ static void expect_payload(const struct packed_payload *p, const struct made *m)
         int n[G];
         packed_payload_lengths(p, l, n);
         for (int g = 0; g < G; g++) {
-            int h = l * G + g, k = rows_in_full(m, l, g, 0), v = rows_in_full(m, l, g, 4);
+            int h = l * G + g, k = rows_in_full(m, l, g, "k"), v = rows_in_full(m, l, g, "v");
             expect_bf16(tensor(p, l, "k"), n_k, m->k[h] + (n[g] - k) * K, k);
             expect_bf16(tensor(p, l, "v"), n_v, m->rows_v[h] + (n[g] - v) * K, v);
             cr_assert_eq(n[g], m->v.rows[h].n);
@@ -140,14 +142,17 @@ Test(payload, holds_the_rows_of_a_variant)
                                         "adakv:safeguard=0+pyramidkv:drop=0.3:window=4+kivi:bits=2",
                                         "cachegen",
                                         "keydiff:drop=0.2+cachegen:cdf=chunk",
-                                        "adakv+h2o:drop=0.5+cachegen" };
+                                        "adakv+h2o:drop=0.5+cachegen",
+                                        "fp8",
+                                        "adakv+h2o:drop=0.5+fp8:scale=token" };
+    enum { NAMES = sizeof(name) / sizeof(*name) };
     static const char *const dtype[] = { "f32", "bf16" };
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct err err;
 
     close(mkstemp(path));
-    for (int i = 0; i < 2 * 12; i++) {
+    for (int i = 0; i < 2 * NAMES; i++) {
         struct config config = config_of(name[i / 2]);
         cr_assert(cache_open(&c, "fenced", dtype[i % 2], 100));
         for (int j = 0; j < 100 * K; j++)

@@ -15,6 +15,7 @@ static const char *const lists[][6] = {
     { "keydiff:drop=0.5:block=8", "keydiff:drop=0.7:block=8", "keydiff:drop=0.7", "keydiff:drop=0.5", NULL },
     { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", "random:drop=0.5", "cur:drop=0.5", NULL },
     { "cachegen", "adakv+knorm:drop=0.3+cachegen:cdf=chunk", NULL },
+    { "fp8", "fp8:scale=token", "adakv+knorm:drop=0.9+fp8", NULL },
 };
 enum { LISTS = sizeof(lists) / sizeof(*lists) };
 

@@ -556,3 +556,52 @@ Test(variants, kivi_leaves_short_contexts_alone)
     made_release(&m);
     cache_release(&c);
 }
+
+/* The relative RMS error of all rows: of m, against those it was made of. */
+static double error_of(const struct made *m, const struct made *full)
+{
+    double off = 0, all = 0;
+
+    for (int h = 0; h < L * G; h++) {
+        const float *got[] = { m->k[h], m->rows_v[h] }, *want[] = { full->k[h], full->rows_v[h] };
+        cr_assert_eq(m->v.rows[h].n, full->v.rows[h].n);
+        for (int i = 0; i < 2 * m->v.rows[h].n * K; i++) {
+            double x = (double)want[i % 2][i / 2], d = (double)got[i % 2][i / 2] - x;
+            off += d * d;
+            all += x * x;
+        }
+    }
+    return sqrt(off / all);
+}
+
+/* Row formats pack every row of every head, also of different lengths. Errors of about uniform numbers: half a step of
+ * 3 bits of fraction, on average over an octave, is 2.6 %. */
+Test(variants, row_formats_pack_all_rows)
+{
+    static const struct {
+        const char *config;
+        double error; // at most; and more than a third of it
+    } at[] = { { "fp8", 0.03 }, { "fp8:scale=token", 0.03 }, { "fp8:scale=one", 0.03 } };
+
+    for (int b = 0; b < BACKENDS; b++) {
+        for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+            char text[CONFIG_NAME];
+            snprintf(text, sizeof(text), "adakv+h2o:drop=0.3+%s", at[i].config);
+            const struct config config[] = { config_of("none"), config_of(at[i].config),
+                                             config_of("adakv+h2o:drop=0.3"), config_of(text) };
+            struct cache c;
+            struct made m[4];
+            if (!cache_open(&c, backends[b][0], backends[b][1], 150))
+                break;
+            made_all(&c, config, 4, m);
+            for (int j = 0; j < 4; j += 2) {
+                double error = error_of(&m[j + 1], &m[j]);
+                cr_assert(error <= at[i].error && error > at[i].error / 3, "%s: %g", config[j + 1].name, error);
+                cr_assert_eq(part_bytes(&m[j + 1].v), m[j + 1].v.bytes);
+            }
+            for (int j = 0; j < 4; j++)
+                made_release(&m[j]);
+            cache_release(&c);
+        }
+    }
+}

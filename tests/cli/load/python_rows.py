@@ -11,7 +11,8 @@ def numbers(payload, name):
     raw = bytes(payload.fetch(name)) if tensor.size else b""
     if tensor.type == "BF16":
         return [struct.unpack("<f", b"\0\0" + raw[i:i + 2])[0] for i in range(0, len(raw), 2)]
-    return list(struct.unpack(f"<{len(raw) // (2 if tensor.type == 'F16' else 4)}{'e' if tensor.type == 'F16' else 'I'}", raw))
+    letter = {"F16": "e", "F32": "f", "U8": "B", "I32": "I"}[tensor.type]
+    return list(struct.unpack(f"<{len(raw) // struct.calcsize(letter)}{letter}", raw))
 
 
 def f32(x):
@@ -64,10 +65,50 @@ def streamed(payload, config, layer, side, lengths, dim):
     return heads
 
 
+E4M3 = sorted((8 + f) * 2.0 ** (e - 10) if e else f * 2.0 ** -9 for e in range(16) for f in range(8) if (e, f) != (15, 7))
+
+
+def e4m3(byte):
+    return math.copysign(E4M3[byte & 127], -1 if byte & 128 else 1)
+
+
+def fp8_rows(config, n, dim, part):
+    """The rows of one head of n tokens; part(name, n): the next n numbers of that tensor."""
+    scale = (re.search("scale=([a-z]+)", config) or (0, "head"))[1]
+    shared = part("_scales", 1)[0] if scale == "head" else 1.0
+    rows = []
+    for _ in range(n):
+        own = part("_scales", 1)[0] if scale == "token" else shared
+        rows.append([f32(e4m3(code) * own) for code in part("_codes", dim)])
+    return rows
+
+
+ROWS = {"fp8": fp8_rows}
+
+
+def rows_decoded(payload, config, layer, side, lengths, dim):
+    """decoded() of a config whose quantiser packs row by row, or None."""
+    quantiser = re.split("[+]", config)[-1].split(":")[0]
+    if quantiser not in ROWS:
+        return None
+    source = {}
+
+    def part(name, n):
+        if name not in source:
+            source[name] = iter(numbers(payload, f"layers.{layer}.{side}{name}"))
+        return [next(source[name]) for _ in range(n)]
+    heads = [ROWS[quantiser](config, n, dim, part) for n in lengths]
+    assert all(next(one, None) is None for one in source.values()), config
+    return heads
+
+
 def decoded(payload, config, layer, side, lengths, dim):
     """[head][row][column] as docs/formats/payload.md says."""
     if "cachegen" in config:
         return streamed(payload, config, layer, side, lengths, dim)
+    by_rows = rows_decoded(payload, config, layer, side, lengths, dim)
+    if by_rows is not None:
+        return by_rows
     number = lambda name, otherwise: int((re.search(name + r"=(\d+)", config[config.find("kivi"):]) or (0, otherwise))[1])
     kivi, bits, group, residual = "kivi" in config, number("bits", 0), number("group", 32), number("residual", 32)
     part = lambda name: iter(numbers(payload, f"layers.{layer}.{side}{name}"))
@@ -89,9 +130,6 @@ def decoded(payload, config, layer, side, lengths, dim):
         heads.append(rows + [take(full, dim) for _ in range(n - q)])
     assert next(full, None) is None
     return heads
-
-
-E4M3 = sorted((8 + f) * 2.0 ** (e - 10) if e else f * 2.0 ** -9 for e in range(16) for f in range(8) if (e, f) != (15, 7))
 
 
 def as_type(x, name):

@@ -5,7 +5,7 @@ profile="evp-profile contexts.jsonl q.jsonl -o p.h5"
 said $profile -c snapkv:drop=50
 said $profile -c snapkv:90
 said $profile -c snapkv:drop=150
-said $profile -c fp8
+said $profile -c fp4
 said $profile -c q8_0
 said $profile -c knorm:0.5+int4
 said $profile -c expectedattention:0.5

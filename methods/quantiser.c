@@ -1,0 +1,61 @@
+/* quantiser.c - what quantisers share: heads on their way to the backend, and the matrices of row formats. */
+#include "formats/row_format.h"
+#include "methods/registry.h"
+
+void quantise_heads(struct backend *be, const struct packed_layer *layer,
+                    struct quant_item (*item)(const struct packed_layer *, int g, enum kv_side), quantise_op *op)
+{
+    enum { TOGETHER = 64 };
+    struct quant_item some[TOGETHER];
+    int n = 0, n_items = 2 * layer->shape->n_kv_heads;
+
+    for (int i = 0; i < n_items; i++) {
+        some[n++] = item(layer, i / 2, i % 2 ? VALUES : KEYS);
+        if (n == TOGETHER || i + 1 == n_items) {
+            op(be, some, n);
+            n = 0;
+        }
+    }
+}
+
+static int add_part(struct head_part *part, const struct row_tensor *t, enum kv_side side, int rows)
+{
+    static const enum dtype dtype[] = { [ST_F32] = DTYPE_F32, [ST_F16] = DTYPE_F16, [ST_U8] = DTYPE_U8 };
+
+    if (t->columns == 0)
+        return 0;
+    *part = (struct head_part){ t->name[side], dtype[t->type], rows, t->columns };
+    return 1;
+}
+
+int row_parts(struct quant_row row, int n, struct head_part part[HEAD_PART_MAX])
+{
+    const struct row_format f = row_format_of(row);
+    int i = 0;
+
+    for (enum kv_side side = KEYS; side <= VALUES; side++) {
+        part[i++] = (struct head_part){ side == KEYS ? "k" : "v", DTYPE_BF16, 0, row.columns };
+        i += add_part(&part[i], &f.codes, side, n);
+        i += add_part(&part[i], &f.scales, side, n);
+        i += add_part(&part[i], &f.head, side, 1);
+    }
+    return i;
+}
+
+struct quant_item row_item(struct quant_row row, const struct packed_layer *layer, int g, enum kv_side side)
+{
+    const struct kv_rows *rows = &layer->rows[g];
+    const struct quant_bytes bytes = quant_row_bytes(&row);
+    int each = 2 + (bytes.scales > 0) + (bytes.head > 0); // parts of a side: the rows in full, codes, ...
+    void *const *at = layer->at + g * HEAD_PART_MAX + (int)side * each + 1;
+
+    return (struct quant_item){
+        .rows = rows->n,
+        .cols = row.columns,
+        .x = side == VALUES ? rows->v : rows->k,
+        .row = row,
+        .at = { .codes = at[0],
+                .scales = bytes.scales ? at[1] : NULL,
+                .head = bytes.head ? at[1 + (bytes.scales > 0)] : NULL },
+    };
+}
