@@ -221,14 +221,16 @@ static int read_stage(struct config_stage *stage, const char *text, size_t n, st
     return fill_defaults(stage, err);
 }
 
-/* A chain has stages of ascending kind, at most one of each, and a budget only with a dropping method. */
+/* A chain has stages of ascending kind, at most one of each; a budget or a merge only with a dropping method. */
 static int check_chain(const struct config *c, struct err *err)
 {
-    static const char *const kind[] = {
-        [METHOD_BUDGET] = "budgets", [METHOD_DROP] = "dropping methods", [METHOD_QUANTISE] = "quantisers"
-    };
+    static const char *const kind[] = { [METHOD_BUDGET] = "budgets",
+                                        [METHOD_DROP] = "dropping methods",
+                                        [METHOD_MERGE] = "merging methods",
+                                        [METHOD_QUANTISE] = "quantisers" };
     static const char *const what[] = { [METHOD_BUDGET] = "works with the scores of a dropping method",
                                         [METHOD_DROP] = "drops tokens",
+                                        [METHOD_MERGE] = "merges dropped tokens into others",
                                         [METHOD_QUANTISE] = "packs what is kept" };
 
     for (int i = 1; i < c->n_stages; i++) {
@@ -244,6 +246,10 @@ static int check_chain(const struct config *c, struct err *err)
     if (budget && !config_stage_of(c, METHOD_DROP))
         return err_set(err, ERR_USAGE, "%s %s, which must follow: %s+snapkv:drop=0.5", budget->method->name,
                        what[METHOD_BUDGET], budget->method->name);
+    const struct config_stage *merge = config_stage_of(c, METHOD_MERGE);
+    if (merge && !config_stage_of(c, METHOD_DROP))
+        return err_set(err, ERR_USAGE, "%s %s, so a dropping method must come before it: snapkv:drop=0.5+%s",
+                       merge->method->name, what[METHOD_MERGE], merge->method->name);
     return 0;
 }
 

@@ -2,8 +2,8 @@
  * `adakv+snapkv:drop=0.5+kivi:bits=4`, and of lists with ranges: `keydiff:drop=0.1..0.9/0.2,kivi:bits=2`.
  *
  *     list   = config { "," config }             default, papers and all stand for lists
- *     config = "none" | stage { "+" stage }      a budget, a dropping method, a quantiser, in this order; a budget
- *                                                needs a dropping method
+ *     config = "none" | stage { "+" stage }      a budget, a dropping method, a merging method, a quantiser, in this
+ *                                                order; a budget or a merging method needs a dropping method
  *     stage  = method { ":" name "=" value | ":" number }     a number alone is the parameter without a default
  *     value  = number, number%, or word, and in lists also from ".." to, or from ".." to "/" step
  *

@@ -132,6 +132,8 @@ int host_each_head(const struct kv_full *full, const struct host_work *work, str
         code = copy_layer(&c, l, err);
         if (!code)
             code = each_head_of_layer(&c, l, work, err);
+        if (!code && work->layer)
+            code = work->layer(l, work->arg, err);
     }
     copy_free(&c);
     return code;
@@ -169,7 +171,8 @@ int host_score(const struct kv_full *full, const struct method *method, const do
 
     if (!scoring.score)
         return err_nomem(err);
-    int code = host_each_head(full, &(struct host_work){ method->needs, score_one, &scoring }, err);
+    int code =
+        host_each_head(full, &(struct host_work){ .needs = method->needs, .head = score_one, .arg = &scoring }, err);
     if (!code)
         full->backend->write(full->backend, out, scoring.score, bytes);
     free(scoring.score);

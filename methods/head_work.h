@@ -7,10 +7,18 @@
 #include "methods/evp_method.h"
 #include "methods/method.h"
 
+/* What a head keeps of its tokens. */
+struct host_kept {
+    const int32_t *at; // (n): ascending positions
+    int n;
+    const float *score; // (T): of all tokens, from the merging method's own score(), or NULL
+};
+
 /* What is done with each head. Heads of a layer are given to several threads. */
 struct host_work {
     unsigned needs; // enum method_need: what the heads must have
     int (*head)(const struct evp_head *head, void *arg, struct err *err);
+    int (*layer)(int layer, void *arg, struct err *err); // after the heads of a layer, by one thread; or NULL
     void *arg;
 };
 

@@ -6,6 +6,7 @@
  *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores
  *     drop       scores each KV pair; each head keeps its highest scores: as many pairs as the budget gives it, or
  *                (int)(T * (1 - drop)) without a budget
+ *     merge      adds what is dropped to the values that are kept
  *     quantise   packs the kept rows; the variant gets the unpacked rows
  * A variant holds plain rows, so decoding needs no special case.
  *
@@ -76,6 +77,7 @@ struct layer_scores {
     float *score;                    // (G, T)
     int *length;                     // [G]: pairs that each head keeps: n_keep, unless the stage is ragged and sets it
 };
+struct host_kept; // methods/head_work.h
 
 struct method_param {
     const char *name, *alias;   // alias: another accepted name, or NULL
@@ -83,11 +85,11 @@ struct method_param {
     bool whole;                 // only whole numbers
     const double *only;         // NAN-terminated list of allowed values, or NULL
     const char *const *words;   // NULL-terminated: the value is one of these words, stored as its index; or NULL
-    bool budget;                // affects how many pairs are kept, not their scores
+    bool budget;                // affects what is done with scores, such as how many pairs are kept, not the scores
     const char *help;           // lower case, no full stop, with unit
 };
 
-enum method_kind { METHOD_BUDGET, METHOD_DROP, METHOD_QUANTISE }; // in the order of a chain
+enum method_kind { METHOD_BUDGET, METHOD_DROP, METHOD_MERGE, METHOD_QUANTISE }; // in the order of a chain
 
 /* One matrix of one head of a variant. A quantiser makes several of them from a head. `k` and `v` are the rows kept in
  * full: the last rows of the head, K columns, in the serving dtype. */
@@ -161,6 +163,11 @@ struct method {
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
     bool (*by_drop)(const double *value);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
+
+    /* METHOD_MERGE: changes v (n, K), copies of the values that a head keeps, by those that it drops; on the host, by
+     * several threads at once. Its score, or NULL, is what it needs to know of every pair. */
+    int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
+                 struct err *err);
 
     /* METHOD_QUANTISE. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n
      * tokens in one head take at least the bytes of the same tokens in several heads, but for those that a head of no

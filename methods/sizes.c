@@ -208,12 +208,21 @@ bool same_scores(const struct config_stage *a, const struct config_stage *b)
     return true;
 }
 
-const struct config_stage *new_scores(const struct config *const *configs, int i)
-{
-    const struct config_stage *mine = config_stage_of(configs[i], METHOD_DROP);
+const enum method_kind scored_kind[SCORED_KINDS] = { METHOD_DROP, METHOD_MERGE };
 
+bool has_scores(const struct method *m)
+{
+    return m->score || m->score_head || m->plugin;
+}
+
+const struct config_stage *new_scores(const struct config *const *configs, int i, enum method_kind kind)
+{
+    const struct config_stage *mine = config_stage_of(configs[i], kind);
+
+    if (mine && !has_scores(mine->method))
+        return NULL;
     for (int j = 0; j < i && mine; j++) {
-        const struct config_stage *other = config_stage_of(configs[j], METHOD_DROP);
+        const struct config_stage *other = config_stage_of(configs[j], kind);
         if (other && same_scores(mine, other))
             return NULL;
     }
@@ -229,8 +238,8 @@ struct memory_need configs_score_bytes(const struct config *const *configs, int 
 
     configs_need(configs, n, &needs, &window);
     window = window < n_tokens ? window : n_tokens;
-    for (int i = 0; i < n; i++) {
-        const struct config_stage *stage = new_scores(configs, i);
+    for (int i = 0; i < n * SCORED_KINDS; i++) {
+        const struct config_stage *stage = new_scores(configs, i / SCORED_KINDS, scored_kind[i % SCORED_KINDS]);
         if (!stage)
             continue;
         size_t making =

@@ -18,7 +18,7 @@
 
 /* ---- scores ------------------------------------------------------------ */
 
-/* The scores of one dropping method with its parameters, all layers. */
+/* The scores of one dropping or merging method with its parameters, all layers. */
 struct scores {
     struct config_stage stage; // scores do not depend on its budget
     float *at;                 // (L * G, T), on the device
@@ -69,10 +69,11 @@ static int compute_all(struct compressor *c, const struct config *const *configs
 {
     const struct kv_full *full = c->full;
 
-    for (int i = 0; i < n; i++) {
-        const struct config_stage *stage = new_scores(configs, i);
+    for (int i = 0; i < n; i++)
         if (check_keep(full, configs[i], err))
             return err->code;
+    for (int i = 0; i < n * SCORED_KINDS; i++) {
+        const struct config_stage *stage = new_scores(configs, i / SCORED_KINDS, scored_kind[i % SCORED_KINDS]);
         if (!stage)
             continue;
         struct scores *s = &c->scores[c->n_scores++];
@@ -125,7 +126,7 @@ struct compressor *compressor_new(const struct kv_full *full, const struct confi
     size_t mark = pool_mark(full->pool);
 
     if (c)
-        c->scores = calloc((size_t)n + 1, sizeof(*c->scores));
+        c->scores = calloc((size_t)n * SCORED_KINDS + 1, sizeof(*c->scores));
     if (!c || !c->scores) {
         compressor_free(c);
         err_nomem(err);
@@ -148,10 +149,13 @@ void compressor_free(struct compressor *c)
     free(c);
 }
 
+/* The scores of a stage; NULL: no stage, or one without scores. */
 static const struct scores *find_scores(const struct compressor *c, const struct config_stage *stage)
 {
     int i = 0;
 
+    if (!stage || !has_scores(stage->method))
+        return NULL;
     while (i < c->n_scores && !same_scores(&c->scores[i].stage, stage))
         i++;
     assert(i < c->n_scores); // the compressor was made with a config that has these scores
@@ -168,6 +172,7 @@ struct making {
     struct variant_sizes sizes;
     const struct scores *scores; // NULL: nothing is dropped
     const float *score;          // (L * G, T): those, or what the budget made of them
+    const struct scores *merged; // scores of the merging method, or NULL
     int32_t *lengths;            // [L * G]: rows of each head
     char *rows;                  // of all heads, on the device
 };
@@ -264,6 +269,17 @@ static int keep_positions(struct making *m, const int32_t *kept, struct err *err
     return v->kept ? be->read(be, v->kept, kept, m->sizes.kept, err) : err_nomem(err);
 }
 
+/* Lets what is dropped change the values that are kept. */
+static int merge_dropped(struct making *m, const int32_t *kept, struct err *err)
+{
+    const struct config_stage *stage = config_stage_of(m->v->config, METHOD_MERGE);
+
+    if (!stage)
+        return 0;
+    const struct merge_job job = { stage, m->merged ? m->merged->at : NULL, m->v->rows, kept, m->sizes.kept };
+    return merge_rows(m->full, &job, err) ? err_wrap(err, "%s", stage->method->name) : 0;
+}
+
 /* Selects rows by score and gathers them. */
 static int select_rows(struct making *m, struct err *err)
 {
@@ -279,7 +295,9 @@ static int select_rows(struct making *m, struct err *err)
         return err->code;
     be->top_k(be, kept, m->score, (int)n_heads(m->v), full->n_tokens, m->lengths);
     be->gather(be, m->v->rows, full->rows, kept, (int)n_heads(m->v), full->shape.head_dim);
-    m->v->compress_s = m->scores->seconds + be->clock(be) - start;
+    if (merge_dropped(m, kept, err))
+        return err->code;
+    m->v->compress_s = m->scores->seconds + (m->merged ? m->merged->seconds : 0) + be->clock(be) - start;
     return keep_positions(m, kept, err);
 }
 
@@ -456,7 +474,6 @@ int compressor_variant(struct compressor *c, const struct config *config, enum v
                        struct variant *out, struct err *err)
 {
     const struct kv_full *full = c->full;
-    const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
     size_t mark = pool_mark(full->pool);
 
     *out = (struct variant){
@@ -468,8 +485,9 @@ int compressor_variant(struct compressor *c, const struct config *config, enum v
                         .v = out,
                         .detail = detail,
                         .sizes = config_sizes(config, &full->shape, full->n_tokens),
-                        .scores = drop ? find_scores(c, drop) : NULL };
-    m.score = drop ? m.scores->at : NULL;
+                        .scores = find_scores(c, config_stage_of(config, METHOD_DROP)),
+                        .merged = find_scores(c, config_stage_of(config, METHOD_MERGE)) };
+    m.score = m.scores ? m.scores->at : NULL;
     int code = make_variant(&m, err);
     free(m.lengths);
     if (code) {

@@ -11,10 +11,15 @@ int parts_of_head(const struct config *config, const struct kv_shape *shape, int
                   struct head_part part[HEAD_PART_MAX]);
 bool part_in_full(const char *name); // `k` or `v`
 
-/* Do two dropping stages have the same scores? */
+bool has_scores(const struct method *m); // does it compute scores?
+/* Do two stages have the same scores? */
 bool same_scores(const struct config_stage *a, const struct config_stage *b);
-/* The dropping stage of config i; NULL when an earlier config has the same scores, or config i drops nothing. */
-const struct config_stage *new_scores(const struct config *const *configs, int i);
+/* The stages with scores of a config: dropping, then merging. */
+enum { SCORED_KINDS = 2 };
+extern const enum method_kind scored_kind[SCORED_KINDS];
+/* The stage of this kind of config i; NULL when an earlier config has the same scores, or config i has no such stage, or
+ * one without scores. */
+const struct config_stage *new_scores(const struct config *const *configs, int i, enum method_kind kind);
 /* Bytes of the scores of one stage in the pool. */
 size_t score_bytes(const struct kv_shape *shape, int n_tokens);
 
@@ -36,5 +41,15 @@ struct variant_sizes {
     size_t rows, kept, counts, scores, packed;
 };
 struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens);
+
+/* Lets a merging method change the values of a variant's rows, which hold the pairs `kept`. */
+struct merge_job {
+    const struct config_stage *stage;
+    const float *scores;        // of the stage, (L * G, T) on the device, or NULL
+    const struct kv_rows *rows; // [L * G], on the device
+    const int32_t *kept;        // ascending positions, head after head, on the device
+    size_t kept_bytes;
+};
+int merge_rows(const struct kv_full *full, const struct merge_job *job, struct err *err) MUST_CHECK;
 
 #endif

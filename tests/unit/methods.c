@@ -37,6 +37,9 @@ Test(config, names_are_canonical)
         { "random:seed=0:drop=0.5", "random:drop=0.5" },
         { "CUR:0.5:leverage=kv_product:block=16:n_sink=4", "cur:drop=0.5" },
         { "adakv:safeguard=0.20+h2o:drop=0.5", "adakv+h2o:drop=0.5" },
+        { "adakv+snapkv:0.5+CaM:seed=7:sample=bernoulli:window=64+kivi:4",
+          "adakv+snapkv:drop=0.5+cam:sample=bernoulli:seed=7+kivi:bits=4" },
+        { "knorm:drop=0.5+merge_cos:threshold=50%", "knorm:drop=0.5+merge_cos:threshold=0.5" },
         { "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4", "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4" },
     };
     for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
@@ -47,7 +50,7 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "lagkv, random, cur, adakv, kivi, cachegen, fp8" },
+              "lagkv, random, cur, adakv, cam, merge_cos, kivi, cachegen, fp8" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -101,6 +104,14 @@ Test(config, says_what_is_wrong)
         { "knorm:drop=0.5+adakv",
           "adakv works with the scores of a dropping method, so it comes before knorm in a chain" },
         { "kivi:bits=2+adakv", "adakv works with the scores of a dropping method, so it comes before kivi in a chain" },
+        { "cam",
+          "cam merges dropped tokens into others, so a dropping method must come before it: snapkv:drop=0.5+cam" },
+        { "merge_cos+kivi:bits=2", "so a dropping method must come before it: snapkv:drop=0.5+merge_cos" },
+        { "cam+knorm:drop=0.5", "knorm drops tokens, so it comes before cam in a chain" },
+        { "knorm:drop=0.5+kivi:bits=2+cam",
+          "cam merges dropped tokens into others, so it comes before kivi in a chain" },
+        { "knorm:drop=0.5+cam+merge_cos", "cam and merge_cos are both merging methods; a chain has one of each kind" },
+        { "knorm:drop=0.5+cam:sample=drawn", "cam: sample must be expected or bernoulli, not 'drawn'" },
         { "adakv:drop=0.5+snapkv", "adakv has no parameter 'drop', only safeguard" },
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
         { "fp8:scale=row", "fp8: scale must be head or token or one, not 'row'" },
@@ -197,6 +208,8 @@ Test(config, numbers_have_limits)
                                         "pyramidkv:drop=0.5:beta=1000",
                                         "adakv:safeguard=0+knorm:drop=0",
                                         "adakv:safeguard=1+knorm:drop=0",
+                                        "knorm:drop=0+cam:window=4096:seed=1000000000",
+                                        "knorm:drop=0+merge_cos:threshold=1",
                                         "knorm:drop=0.50000000000000000000000000000" }; // 31 characters
     static const char *const bad[] = { "knorm:drop=-0.000001",
                                        "knorm:drop=0.9999991",
@@ -221,6 +234,11 @@ Test(config, numbers_have_limits)
                                        "pyramidkv:drop=0.5:beta=1.5",
                                        "adakv:safeguard=-0.1+knorm:drop=0",
                                        "adakv:safeguard=1.0001+knorm:drop=0",
+                                       "knorm:drop=0+cam:window=4097",
+                                       "knorm:drop=0+cam:window=0",
+                                       "knorm:drop=0+cam:seed=1000000001",
+                                       "knorm:drop=0+cam:seed=0.5",
+                                       "knorm:drop=0+merge_cos:threshold=1.01",
                                        "knorm:drop=0.500000000000000000000000000000" }; // 32 characters
     struct config c;
     struct err err;

@@ -16,6 +16,8 @@ static const char *const lists[][6] = {
     { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", "random:drop=0.5", "cur:drop=0.5", NULL },
     { "cachegen", "adakv+knorm:drop=0.3+cachegen:cdf=chunk", NULL },
     { "fp8", "fp8:scale=token", "adakv+knorm:drop=0.9+fp8", NULL },
+    { "adakv+knorm:drop=0.3+cam:window=16+kivi:bits=2", "snapkv:drop=0.5:window=8+cam:window=3", NULL },
+    { "knorm:drop=0.3+merge_cos", NULL },
 };
 enum { LISTS = sizeof(lists) / sizeof(*lists) };
 

@@ -6,8 +6,8 @@ gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, BlockPress, CURPress, KeyDiffPress, KnormPress, LagKVPress, ObservedAttentionPress,
-                     PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
+from kvpress import (AdaKVPress, BlockPress, CURPress, KeyDiffPress, KnormPress, LagKVPress, MergingPress,
+                     ObservedAttentionPress, PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
@@ -37,6 +37,8 @@ class H2OPress(ObservedAttentionPress):
 
 def press_of(config):
     """A chain of our names as a press."""
+    if config.endswith("+merge_cos"):
+        return MergingPress(press_of(config.removesuffix("+merge_cos")))
     stages = [stage.split(":") for stage in config.split("+")]
     name, *params = stages[-1]
     given = dict(p.split("=") for p in params)
@@ -67,7 +69,7 @@ class Every(BasePress):
                 chosen = press.compress(module, hidden_states, keys, places, attentions, kwargs)[1]
                 self.chosen[name].append(chosen[0, ..., 0])
             else:
-                scorer = press.press if isinstance(press, AdaKVPress) else press
+                scorer = press.press if isinstance(press, (AdaKVPress, MergingPress)) else press
                 self.scores[name].append(scorer.score(*given)[0])
             module.masked_key_indices = None
             self.rows[name].append(press.compress(*given))

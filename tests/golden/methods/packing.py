@@ -2,7 +2,7 @@
 
 A context may be in a manifest once, so each config gets a context of its own with the same text.
 """
-import hashlib, itertools, json, os, re, struct, subprocess
+import array, hashlib, itertools, json, os, re, struct, subprocess
 
 GGUF = os.path.join(os.environ["MODELS"], "SmolLM2-135M-Instruct.Q4_1.gguf")
 LAYERS, HEADS, KV_HEADS, HEAD_DIM = 30, 9, 3, 64
@@ -119,6 +119,32 @@ def compare_kept(kept, sure, loose):
             wrong += not (must <= got <= must | may)
             tied += bool(may)
     return wrong, tied
+
+
+def noise(n, seed):
+    """n numbers that are the same everywhere, and that bf16 has exactly."""
+    return [((i * 2654435761 + seed * 40503 >> 7) * 2246822519 >> 9 & 255) / 64 - 2 for i in range(1, n + 1)]
+
+
+def noise_heads(size):
+    """Keys, values and queries for heads()."""
+    L, H, G, K, T, W = size
+    return noise(L * G * T * K, 1), noise(L * G * T * K, 2), noise(L * W * H * K, 3)
+
+
+def heads(build, config, size, numbers):
+    """[head] (kept positions, f32 values) that a config with a merging method makes of `numbers`."""
+    given = array.array("i", size).tobytes() + b"".join(array.array("f", x).tobytes() for x in numbers)
+    out = subprocess.run([f"{build}/tests/golden/methods/heads", config], input=given, check=True, capture_output=True).stdout
+    made, at = [], 0
+    for _ in range(size[0] * size[2]):
+        n, = struct.unpack_from("<i", out, at)
+        kept = array.array("i", out[at + 4:at + 4 + 4 * n])
+        at += 4 + 4 * n
+        made.append((list(kept), array.array("f", out[at:at + 4 * n * size[3]]).tolist()))
+        at += 4 * n * size[3]
+    assert at == len(out)
+    return made
 
 
 def report(ok, text):
