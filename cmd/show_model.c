@@ -157,6 +157,18 @@ static struct kept_range kept_of(const struct packed_payload *p, int first_layer
     return r;
 }
 
+/* The share of the kept rows that are packed, where others stay whole. */
+static void put_packed(struct sheet *s, const struct packed_payload *p, int n_kept)
+{
+    double whole = 0;
+
+    if (config_least_whole(&p->config, n_kept) < 0)
+        return;
+    for (int l = 0; l < p->shape.n_layers; l++)
+        whole += packed_payload_whole(p, l);
+    sheet_real(s, "packed_frac", 1 - whole / p->shape.n_layers / n_kept, 4);
+}
+
 /* One number if all heads of all layers keep the same; otherwise a range, and put_layers() adds a table. */
 static void put_kept(struct sheet *s, const struct packed_payload *p)
 {
@@ -164,6 +176,7 @@ static void put_kept(struct sheet *s, const struct packed_payload *p)
 
     if (all.min == all.max) {
         sheet_int(s, "n_kept", all.max);
+        put_packed(s, p, all.max);
         return;
     }
     sheet_int(s, "n_kept_min", all.min);

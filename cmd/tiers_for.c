@@ -8,7 +8,7 @@ enum { CONFIGS = 32 };
 
 /* Every token is kept; and as many in each layer and head. */
 #define ALL_TOKENS   "none", "kivi", "cachegen", "fp8"
-#define EQUAL_TOKENS "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm", "lagkv", "random", "cur"
+#define EQUAL_TOKENS "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm", "lagkv", "random", "cur", "arkv"
 
 /* In the order of TIERS_ENGINES; without configs: all. */
 static const struct {

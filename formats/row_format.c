@@ -27,8 +27,11 @@ bool row_format_parse(struct row_format *format, const char *config, int columns
 {
     char value[CONFIG_VALUE];
 
-    if (!config_name_value(value, config, "fp8", "scale"))
+    if (config_name_value(value, config, "fp8", "scale"))
+        *format = row_format_of((struct quant_row){ QUANT_E4M3, columns, scale_of(value) });
+    else if (config_name_value(value, config, "arkv", "drop"))
+        *format = row_format_of((struct quant_row){ QUANT_E4M3, columns, QUANT_SCALE_TOKEN });
+    else
         return false;
-    *format = row_format_of((struct quant_row){ QUANT_E4M3, columns, scale_of(value) });
     return true;
 }

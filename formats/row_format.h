@@ -20,7 +20,7 @@ struct row_format {
 
 struct row_format row_format_of(struct quant_row row);
 
-/* The format in a config, as payloads name it; false: its quantiser, if it has one, has another, or the rows cannot have
+/* The format in a config, as payloads name it; false: it has none of those that pack row by row, or the rows cannot have
  * so many columns. */
 bool row_format_parse(struct row_format *format, const char *config, int columns);
 

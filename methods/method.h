@@ -118,6 +118,7 @@ struct packed_layer {
     const struct kv_shape *shape;
     const double *value; // of the quantiser's parameters
     int layer;
+    int whole;       // rows at the end of each head that are not packed, of a method with `whole`
     void *const *at; // [G * HEAD_PART_MAX], on the device: at[g * HEAD_PART_MAX + i] is head g's matrix i; k, v unused
 };
 
@@ -164,12 +165,19 @@ struct method {
     bool (*by_drop)(const double *value);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
 
+    /* METHOD_DROP that packs some of the rows that it keeps, and takes no other stage beside it. score_shares, instead of
+     * score, also gives every layer a share (L), 0 .. 1. whole: how many of n_keep rows of each head stay whole in a layer
+     * with this share, the best ones; not fewer with a larger share. The others are packed by the functions below; they
+     * come first. */
+    int (*score_shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
+    int (*whole)(const double *value, double share, int n_keep);
+
     /* METHOD_MERGE: changes v (n, K), copies of the values that a head keeps, by those that it drops; on the host, by
      * several threads at once. Its score, or NULL, is what it needs to know of every pair. */
     int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
                  struct err *err);
 
-    /* METHOD_QUANTISE. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n
+    /* METHOD_QUANTISE, and methods with `whole`. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n
      * tokens in one head take at least the bytes of the same tokens in several heads, but for those that a head of no
      * tokens takes. quantise fills all matrices
      * except `k` and `v` from the rows; dequantise fills the rows from the matrices, except the rows in `k` and `v`. */
@@ -208,6 +216,12 @@ int config_check(const struct config *config, const struct kv_shape *shape, stru
 /* The stage of this kind, or NULL. */
 const struct config_stage *config_stage_of(const struct config *config, enum method_kind kind);
 
+/* The stage that packs rows, a quantiser or a method with `whole`; or NULL. */
+const struct config_stage *config_packer(const struct config *config);
+
+/* The fewest rows that each head of a layer keeps whole, of n_keep; -1: the config has no method with `whole`. */
+int config_least_whole(const struct config *config, int n_keep);
+
 /* Rows that each head of a layer keeps, the mean where heads differ: 1 .. n_tokens. Most methods:
  * (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
@@ -215,6 +229,13 @@ double config_keep_frac(const struct config *config, const struct kv_shape *shap
 
 /* May the heads of a layer differ in length? Their lengths then follow from the scores. */
 bool config_is_ragged(const struct config *config);
+
+/* Rows of the heads of one layer. */
+struct layer_lengths {
+    int layer;
+    const int *n; // [G]
+    int whole;    // of each, the rows that stay whole; only where the config has a method with `whole`
+};
 
 /* The tensors of one layer (`at` NULL). Returns how many; all layers have the same number. */
 int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,
@@ -259,8 +280,10 @@ struct variant {
      * each head. */
     struct packed_part *parts; // [L * n_parts]
     int n_parts;               // per layer
-    /* With VARIANT_PAYLOAD: ascending positions of the kept rows, head after head as in rows; NULL when all are
-     * kept. */
+    int *whole;                // [L]: rows of each head that stay whole, the last; NULL: no method with `whole`
+    double packed_frac;        // of the pairs kept, with such a method; else 0
+    /* With VARIANT_PAYLOAD: positions of the kept rows, head after head as in rows, ascending (with `whole` first those of
+     * the packed rows, then those of the whole); NULL when all are kept. */
     int32_t *kept;
     struct backend *backend; // private
 };

@@ -38,7 +38,7 @@ int packed_payload_layout(const struct config *config, const struct kv_shape *sh
     int n = config_parts(config, shape, lengths, part), G = shape->n_kv_heads;
     int64_t kept = sum_of(lengths->n, G);
 
-    if (kept == (int64_t)G * n_tokens || config_stage_of(config, METHOD_QUANTISE))
+    if (kept == (int64_t)G * n_tokens || config_packer(config))
         return n;
     part[n++] = config_is_ragged(config)
                     ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL, false }
@@ -110,7 +110,7 @@ static void list_tensors(struct writer *w)
     w->stored[w->n_tensors].at = w->key->ids;
     w->tensor[w->n_tensors++] = payload_tokens(v->n_tokens);
     for (int l = 0; l < v->shape.n_layers; l++) {
-        const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G };
+        const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G, variant_whole(v, l) };
         struct packed_part part[LAYOUT_MAX];
         int n = packed_payload_layout(v->config, &v->shape, v->n_tokens, &lengths, part);
         memcpy(part, v->parts + l * v->n_parts, (size_t)v->n_parts * sizeof(*part)); // with the sizes that data decided
@@ -263,7 +263,8 @@ static int store_part(struct writer *w, const struct stored *s, struct err *err)
     for (int g = 0; g < v->shape.n_kv_heads; g++) {
         const struct kv_rows *head = &v->rows[s->layer * v->shape.n_kv_heads + g];
         int i = 0;
-        parts_of_head(v->config, &v->shape, s->layer, head->n, part);
+        const struct head_length length = { s->layer, head->n, variant_whole(v, s->layer) };
+        parts_of_head(v->config, &v->shape, &length, part);
         while (strcmp(part[i].name, s->part.name) != 0)
             i++;
         const struct matrix_rows rows = { keys ? head->k : head->v, head->n, (int)part[i].rows };
@@ -402,6 +403,26 @@ static int check_sizes(const struct packed_payload *p, int layer, const struct p
     return 0;
 }
 
+int packed_payload_whole(const struct packed_payload *p, int layer)
+{
+    int n_keep = config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
+
+    return config_least_whole(&p->config, n_keep) < 0 ? 0 : (int)find_part(p, layer, "k")->dim[1];
+}
+
+/* Checks that the file has as many whole rows in a layer as the config may keep. */
+static int check_whole(const struct packed_payload *p, int layer, struct err *err)
+{
+    const struct st_tensor *k = find_part(p, layer, "k");
+    int n_keep = config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
+    int least = config_least_whole(&p->config, n_keep);
+
+    if (least < 0 || (k->n_dims == 3 && k->dim[1] >= least && k->dim[1] <= n_keep))
+        return 0;
+    return err_set(err, ERR_FORMAT, "tensor '%s' does not have the %d to %d rows of each head that %s keeps whole",
+                   k->name, least, n_keep, p->config.name);
+}
+
 /* Checks that the tensors of one layer exist and have the shapes that follow from its lengths; returns how many, or an
  * error. */
 static int check_layer(struct packed_payload *p, int layer, struct err *err)
@@ -412,8 +433,10 @@ static int check_layer(struct packed_payload *p, int layer, struct err *err)
 
     if (config_is_ragged(&p->config) && check_lengths(p, layer, err))
         return err->code;
+    if (check_whole(p, layer, err))
+        return err->code;
     packed_payload_lengths(p, layer, n);
-    const struct layer_lengths lengths = { layer, n };
+    const struct layer_lengths lengths = { layer, n, packed_payload_whole(p, layer) };
     int n_parts = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, &lengths, part);
     for (int i = 0; i < n_parts; i++) {
         const struct st_tensor *is = find_part(p, layer, part[i].name);

@@ -2,7 +2,8 @@
  * check that a file has the tensors that its config makes from its tokens.
  *
  *     tokens                      I32  [T]         the ids of the context, once for all layers
- *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones
+ *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones, or
+ *                                                  arkv's whole ones
  *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
  *     layers.N.k_codes ...        what the quantiser needs, as its methods/NAME.c says
  *
@@ -64,6 +65,9 @@ enum { PAYLOAD_HEADS_MAX = 1 << 12 }; // the most kv heads of an open payload
 
 /* n (G) = the tokens of each head of a layer. */
 void packed_payload_lengths(const struct packed_payload *p, int layer, int *n);
+
+/* Rows of each head of a layer that stay whole, under a method that packs the others; 0: there is none. */
+int packed_payload_whole(const struct packed_payload *p, int layer);
 
 enum payload_check {
     PAYLOAD_HEADER, // metadata, lengths, and that names, types and shapes follow from the config

@@ -27,6 +27,13 @@ const struct config_stage *config_stage_of(const struct config *config, enum met
     return NULL;
 }
 
+const struct config_stage *config_packer(const struct config *config)
+{
+    const struct config_stage *last = config->n_stages ? &config->stage[config->n_stages - 1] : NULL;
+
+    return last && (last->method->quantise || last->method->encode) ? last : NULL;
+}
+
 /* ---- rows --------------------------------------------------------------- */
 
 int keep_of_drop(double drop, int n_tokens)
@@ -70,17 +77,29 @@ bool config_is_ragged(const struct config *config)
 
 /* ---- tensors ------------------------------------------------------------ */
 
-int parts_of_head(const struct config *config, const struct kv_shape *shape, int layer, int n,
+int config_least_whole(const struct config *config, int n_keep)
+{
+    const struct config_stage *packer = config_packer(config);
+
+    return packer && packer->method->whole ? packer->method->whole(packer->value, 0, n_keep) : -1;
+}
+
+int parts_of_head(const struct config *config, const struct kv_shape *shape, const struct head_length *length,
                   struct head_part part[HEAD_PART_MAX])
 {
-    const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
+    const struct config_stage *packer = config_packer(config);
+    int whole = packer && packer->method->whole ? length->whole : 0, n_parts = 2;
 
-    if (quantise && quantise->method->parts)
-        return quantise->method->parts(quantise->value, shape, layer, n, part);
-    int in_full = quantise ? 0 : n;
-    part[0] = (struct head_part){ "k", DTYPE_BF16, in_full, shape->head_dim };
-    part[1] = (struct head_part){ "v", DTYPE_BF16, in_full, shape->head_dim };
-    return 2;
+    part[0] = (struct head_part){ "k", DTYPE_BF16, length->n, shape->head_dim };
+    part[1] = (struct head_part){ "v", DTYPE_BF16, length->n, shape->head_dim };
+    if (packer && packer->method->parts)
+        n_parts = packer->method->parts(packer->value, shape, length->layer, length->n - whole, part);
+    else if (packer)
+        part[0].rows = part[1].rows = 0; // layer_parts() has all rows
+    for (int i = 0; i < n_parts && whole; i++)
+        if (part_in_full(part[i].name))
+            part[i].rows = whole;
+    return n_parts;
 }
 
 bool part_in_full(const char *name)
@@ -107,7 +126,8 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
     bool ragged = config_is_ragged(config);
 
     for (int g = 0; g < G; g++) {
-        n_parts = parts_of_head(config, shape, lengths->layer, lengths->n[g * step], head);
+        const struct head_length length = { lengths->layer, lengths->n[g * step], lengths->whole };
+        n_parts = parts_of_head(config, shape, &length, head);
         for (int i = 0; i < n_parts; i++) {
             rows[i] += head[i].rows;
             numbers[i] += head[i].rows * head[i].cols;
@@ -145,13 +165,13 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
     int64_t bytes = 0;
     struct packed_part part[PART_MAX];
 
-    const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
+    const struct config_stage *packer = config_packer(config);
 
-    if (quantise && (config_is_ragged(config) || quantise->method->layer_parts))
-        return -1; // the packed share of a head depends on its length, or on its numbers
+    if (packer && (config_is_ragged(config) || packer->method->layer_parts || packer->method->whole))
+        return -1; // the packed share of a head depends on its length, on its numbers, or on the attention
     for (int l = 0; l < shape->n_layers; l++) {
         int n_keep = config_n_keep(config, shape, n_tokens, l); // for ragged heads the mean; the sum is the same
-        int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep }, 0, part);
+        int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep, 0 }, 0, part);
         for (int i = 0; i < n; i++)
             bytes += (int64_t)packed_part_bytes(&part[i]);
     }
@@ -199,7 +219,7 @@ size_t configs_side_bytes(const struct config *const *configs, int n, const stru
 bool same_scores(const struct config_stage *a, const struct config_stage *b)
 {
     if (a->method->score != b->method->score || a->method->score_head != b->method->score_head ||
-        a->method->plugin != b->method->plugin)
+        a->method->plugin != b->method->plugin || a->method->score_shares != b->method->score_shares)
         return false;
     bool by_drop = a->method->by_drop && a->method->by_drop(a->value);
     for (int i = 0; i < CONFIG_PARAMS && a->method->param[i].name && b->method->param[i].name; i++)
@@ -212,7 +232,7 @@ const enum method_kind scored_kind[SCORED_KINDS] = { METHOD_DROP, METHOD_MERGE }
 
 bool has_scores(const struct method *m)
 {
-    return m->score || m->score_head || m->plugin;
+    return m->score || m->score_head || m->score_shares || m->plugin;
 }
 
 const struct config_stage *new_scores(const struct config *const *configs, int i, enum method_kind kind)
@@ -267,10 +287,11 @@ struct packing config_packing(const struct config *config, const struct kv_shape
     struct head_part part[HEAD_PART_MAX], empty[HEAD_PART_MAX];
     struct packing p = { 0 };
 
-    if (!config_stage_of(config, METHOD_QUANTISE))
+    if (!config_packer(config))
         return p;
-    p.n_parts = parts_of_head(config, shape, layer, ragged ? G * n : n, part);
-    parts_of_head(config, shape, layer, 0, empty);
+    const struct head_length length = { layer, ragged ? G * n : n, config_least_whole(config, n) };
+    p.n_parts = parts_of_head(config, shape, &length, part);
+    parts_of_head(config, shape, &(struct head_length){ layer, 0, 0 }, empty);
     for (int i = 0; i < p.n_parts; i++) {
         if (part_in_full(part[i].name))
             continue;

@@ -22,6 +22,7 @@
 struct scores {
     struct config_stage stage; // scores do not depend on its budget
     float *at;                 // (L * G, T), on the device
+    double *share;             // [L] of a method with score_shares; else NULL
     double seconds;            // to compute the scores
 };
 
@@ -31,14 +32,25 @@ struct compressor {
     int n_scores;
 };
 
+static int call_score(struct scores *s, const struct kv_full *full, struct err *err)
+{
+    const struct method *m = s->stage.method;
+
+    if (m->score)
+        return m->score(full, s->stage.value, s->at, err);
+    if (m->score_head || m->plugin)
+        return host_score(full, m, s->stage.value, s->at, err);
+    s->share = calloc((size_t)full->shape.n_layers, sizeof(*s->share));
+    return s->share ? m->score_shares(full, s->stage.value, s->at, s->share, err) : err_nomem(err);
+}
+
 static int compute_scores(struct scores *s, const struct kv_full *full, struct err *err)
 {
     struct backend *be = full->backend;
     size_t mark = pool_mark(full->pool);
-    double start = be->clock(be);
     const struct method *method = s->stage.method;
-    int code = method->score ? method->score(full, s->stage.value, s->at, err)
-                             : host_score(full, method, s->stage.value, s->at, err);
+    double start = be->clock(be);
+    int code = call_score(s, full, err);
 
     s->seconds = be->clock(be) - start;
     if (method->needs & NEED_COLUMN_SUMS)
@@ -145,6 +157,8 @@ void compressor_free(struct compressor *c)
 {
     if (!c)
         return;
+    for (int i = 0; i < c->n_scores; i++)
+        free(c->scores[i].share);
     free(c->scores);
     free(c);
 }
@@ -160,6 +174,11 @@ static const struct scores *find_scores(const struct compressor *c, const struct
         i++;
     assert(i < c->n_scores); // the compressor was made with a config that has these scores
     return &c->scores[i];
+}
+
+int variant_whole(const struct variant *v, int layer)
+{
+    return v->whole ? v->whole[layer] : 0;
 }
 
 /* ---- rows -------------------------------------------------------------- */
@@ -257,16 +276,80 @@ static void lay_out_rows(struct making *m)
     assert((size_t)(at - m->rows) == m->sizes.rows);
 }
 
-/* Copies the kept positions to the host, unless all are kept. */
+/* Copies the kept positions to the host, unless all are kept, in order. */
 static int keep_positions(struct making *m, const int32_t *kept, struct err *err)
 {
     struct variant *v = m->v;
     struct backend *be = v->backend;
 
-    if (m->detail != VARIANT_PAYLOAD || m->sizes.kept == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
+    if (m->detail != VARIANT_PAYLOAD)
+        return 0;
+    if (!v->whole && m->sizes.kept == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
         return 0;
     v->kept = malloc(m->sizes.kept);
     return v->kept ? be->read(be, v->kept, kept, m->sizes.kept, err) : err_nomem(err);
+}
+
+/* Notes how many rows of each layer stay whole. */
+static int count_whole(struct making *m, const struct method *method, const double *value, struct err *err)
+{
+    struct variant *v = m->v;
+    double n = 0, whole = 0;
+
+    v->whole = calloc((size_t)v->shape.n_layers, sizeof(*v->whole));
+    if (!v->whole)
+        return err_nomem(err);
+    for (int l = 0; l < v->shape.n_layers; l++) {
+        int n_keep = config_n_keep(v->config, &v->shape, v->n_tokens, l);
+        v->whole[l] = method->whole(value, m->scores->share[l], n_keep);
+        whole += v->whole[l];
+        n += n_keep;
+    }
+    v->packed_frac = 1 - whole / n;
+    return 0;
+}
+
+/* Puts those positions of a head first that are not among the `whole` best. All ascend; so do both parts then. */
+static void put_last(int32_t *kept, int n, const int32_t *best, int whole)
+{
+    int first = 0, taken = 0;
+
+    for (int i = 0; i < n; i++)
+        if (taken < whole && kept[i] == best[taken])
+            taken++;
+        else
+            kept[first++] = kept[i];
+    memcpy(kept + first, best, (size_t)whole * sizeof(*kept));
+}
+
+/* Selects the rows of a method with `whole`: those to be packed come first. */
+static int select_whole(struct making *m, const struct config_stage *packer, int32_t *kept, struct err *err)
+{
+    struct backend *be = m->full->backend;
+    size_t n = n_heads(m->v), G = (size_t)m->v->shape.n_kv_heads;
+    int32_t *best = malloc(m->sizes.kept), *all = malloc(m->sizes.kept), *length = malloc(n * sizeof(*length));
+    int code = best && all && length ? count_whole(m, packer->method, packer->value, err) : err_nomem(err);
+
+    for (size_t h = 0; h < n && !code; h++)
+        length[h] = m->v->whole[h / G];
+    if (!code) {
+        be->top_k(be, kept, m->scores->at, (int)n, m->full->n_tokens, length);
+        code = be->read(be, best, kept, m->sizes.kept, err);
+    }
+    if (!code) {
+        be->top_k(be, kept, m->scores->at, (int)n, m->full->n_tokens, m->lengths);
+        code = be->read(be, all, kept, m->sizes.kept, err);
+    }
+    const int32_t *best_of = best;
+    int32_t *all_of = all;
+    for (size_t h = 0; h < n && !code; best_of += length[h], all_of += m->lengths[h++])
+        put_last(all_of, m->lengths[h], best_of, length[h]);
+    if (!code)
+        be->write(be, kept, all, m->sizes.kept);
+    free(best);
+    free(all);
+    free(length);
+    return code;
 }
 
 /* Lets what is dropped change the values that are kept. */
@@ -293,7 +376,11 @@ static int select_rows(struct making *m, struct err *err)
     int32_t *kept = pool_take(full->pool, m->sizes.kept, err);
     if (!kept)
         return err->code;
-    be->top_k(be, kept, m->score, (int)n_heads(m->v), full->n_tokens, m->lengths);
+    const struct config_stage *packer = config_packer(m->v->config);
+    if (!packer || !packer->method->whole)
+        be->top_k(be, kept, m->score, (int)n_heads(m->v), full->n_tokens, m->lengths);
+    else if (select_whole(m, packer, kept, err))
+        return err->code;
     be->gather(be, m->v->rows, full->rows, kept, (int)n_heads(m->v), full->shape.head_dim);
     if (merge_dropped(m, kept, err))
         return err->code;
@@ -325,7 +412,6 @@ static int copy_rows(struct making *m, struct err *err)
 static void lay_out_parts(const struct making *m, int layer, char *block, void **at)
 {
     const struct variant *v = m->v;
-    const struct config_stage *stage = config_stage_of(v->config, METHOD_QUANTISE);
     struct packing map = config_packing(v->config, &v->shape, v->n_tokens, layer);
     size_t G = (size_t)v->shape.n_kv_heads, next[HEAD_PART_MAX] = { 0 };
     struct head_part part[HEAD_PART_MAX];
@@ -333,7 +419,8 @@ static void lay_out_parts(const struct making *m, int layer, char *block, void *
     for (int i = 1; i < map.n_parts; i++)
         next[i] = next[i - 1] + map.bytes[i - 1];
     for (size_t g = 0; g < G; g++) {
-        stage->method->parts(stage->value, &v->shape, layer, v->rows[(size_t)layer * G + g].n, part);
+        const struct head_length length = { layer, v->rows[(size_t)layer * G + g].n, variant_whole(v, layer) };
+        parts_of_head(v->config, &v->shape, &length, part);
         for (int i = 0; i < map.n_parts; i++) {
             at[g * HEAD_PART_MAX + (size_t)i] = block + next[i];
             if (!part_in_full(part[i].name))
@@ -354,6 +441,7 @@ static double each_layer(const struct variant *v, const struct config_stage *sta
                                                  .shape = &v->shape,
                                                  .value = stage->value,
                                                  .layer = (int)l,
+                                                 .whole = variant_whole(v, (int)l),
                                                  .at = at + l * G * HEAD_PART_MAX });
     return v->backend->clock(v->backend) - start;
 }
@@ -410,7 +498,7 @@ static int list_parts(struct making *m, struct err *err)
     if (!v->parts)
         return err_nomem(err);
     for (int l = 0; l < v->shape.n_layers; l++) {
-        const struct layer_lengths lengths = { l, m->lengths + (size_t)l * G };
+        const struct layer_lengths lengths = { l, m->lengths + (size_t)l * G, variant_whole(v, l) };
         v->n_parts = config_parts(v->config, &v->shape, &lengths, v->parts + l * v->n_parts);
         struct packed_part *part = v->parts + l * v->n_parts, *last = part + v->n_parts - 1;
         if (m->detail != VARIANT_PAYLOAD || !config_is_ragged(v->config))
@@ -453,13 +541,13 @@ static int quantise_all(struct making *m, const struct config_stage *stage, stru
 static int make_variant(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
-    const struct config_stage *quantise = config_stage_of(v->config, METHOD_QUANTISE);
+    const struct config_stage *packer = config_packer(v->config);
 
     v->rows = calloc(n_heads(v), sizeof(*v->rows));
     m->lengths = calloc(n_heads(v), sizeof(*m->lengths));
     if (!v->rows || !m->lengths)
         return err_nomem(err);
-    if (fill_rows(m, err) || list_parts(m, err) || (quantise && quantise_all(m, quantise, err)))
+    if (fill_rows(m, err) || list_parts(m, err) || (packer && quantise_all(m, packer, err)))
         return err->code;
     for (int i = 0; i < v->shape.n_layers * v->n_parts; i++)
         v->bytes += (int64_t)packed_part_bytes(&v->parts[i]);
@@ -503,6 +591,7 @@ void variant_release(struct variant *v)
         free(v->parts[i].at);
     free(v->parts);
     free(v->kept);
+    free(v->whole);
     free(v->rows);
     *v = (struct variant){ 0 };
 }

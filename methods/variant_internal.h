@@ -5,9 +5,12 @@
 
 #include "methods/method.h"
 
-/* The matrices that n tokens of one head become: `k` and `v`, and the quantiser's matrices for all other rows. Returns
- * how many. */
-int parts_of_head(const struct config *config, const struct kv_shape *shape, int layer, int n,
+/* The matrices that n tokens of one head become: `k` and `v`, and the packer's matrices for all other rows. Returns how
+ * many. */
+struct head_length {
+    int layer, n, whole; // whole: as in struct layer_lengths
+};
+int parts_of_head(const struct config *config, const struct kv_shape *shape, const struct head_length *length,
                   struct head_part part[HEAD_PART_MAX]);
 bool part_in_full(const char *name); // `k` or `v`
 
@@ -16,6 +19,7 @@ bool has_scores(const struct method *m); // does it compute scores?
 bool same_scores(const struct config_stage *a, const struct config_stage *b);
 /* The stages with scores of a config: dropping, then merging. */
 enum { SCORED_KINDS = 2 };
+bool has_scores(const struct method *m);
 extern const enum method_kind scored_kind[SCORED_KINDS];
 /* The stage of this kind of config i; NULL when an earlier config has the same scores, or config i has no such stage, or
  * one without scores. */
@@ -27,7 +31,8 @@ size_t score_bytes(const struct kv_shape *shape, int n_tokens);
  * Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
 int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
 
-/* The memory of a packed layer: bytes of each tensor, a multiple of 64; 0 for `k` and `v`. A ragged layer gets the
+/* The memory of a packed layer: bytes of each tensor, a multiple of 64; 0 for `k` and `v`; with as few whole rows as can
+ * be. A ragged layer gets the
  * bytes that all its tokens would take in one head, and heads of no tokens beside it, whatever the lengths are. */
 struct packing {
     int n_parts;
@@ -41,6 +46,8 @@ struct variant_sizes {
     size_t rows, kept, counts, scores, packed;
 };
 struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens);
+
+int variant_whole(const struct variant *v, int layer); // rows of each head that stay whole; 0 where none are marked
 
 /* Lets a merging method change the values of a variant's rows, which hold the pairs `kept`. */
 struct merge_job {

@@ -23,6 +23,7 @@ struct layer {
     enum cachegen_cdf cdf;
     bool by_rows; // quantised row by row
     struct row_format format;
+    int64_t whole;        // then: rows of each head after these that are kept in full
     int32_t n[HEADS_MAX]; // (heads) tokens that each head keeps
 };
 
@@ -78,6 +79,7 @@ static int read_layer(struct evp_payload *p, int64_t number, struct layer *l, st
     if (codes && codes->n_dims == 3)
         n += l->by_rows ? codes->dim[1] : codes->dim[2] * 32 / l->kivi.bits;
     n += maxima && maxima->n_dims == 1 ? maxima->dim[0] : 0;
+    l->whole = k->dim[1];
     if (k->dim[0] < 1 || k->dim[0] > HEADS_MAX || n > payload_of(p)->n_tokens)
         return wrong_shape(p, number, err);
     l->heads = k->dim[0];
@@ -100,7 +102,7 @@ enum kind { FULL, CODES, SCALES, ZEROS, HEAD, KINDS };
 static int64_t n_codes(const struct layer *l, int side, int64_t head)
 {
     if (l->by_rows)
-        return l->n[head];
+        return l->n[head] - l->whole;
     if (!l->quantised)
         return l->streams ? l->n[head] : 0;
     return side == EVICPRESS_KEYS ? kivi_keys(l->kivi.residual, l->n[head]) : kivi_values(l->kivi.residual, l->n[head]);
@@ -267,7 +269,7 @@ static int read_by_rows(struct job *j, int64_t first, int64_t end, struct err *e
 {
     const struct quant_row *row = &j->layer->format.row;
     const struct quant_bytes bytes = quant_row_bytes(row);
-    int64_t all = j->layer->n[j->rows->first], n = end - first;
+    int64_t all = n_codes(j->layer, j->rows->side, j->rows->first), n = end - first;
     int64_t codes = (int64_t)bytes.codes, scales = (int64_t)bytes.scales, head = (int64_t)bytes.head;
 
     if (read_lines(j, CODES, &(struct lines){ 1, all * codes, first * codes, n * codes }, err) ||

@@ -39,6 +39,7 @@ Test(config, names_are_canonical)
         { "adakv:safeguard=0.20+h2o:drop=0.5", "adakv+h2o:drop=0.5" },
         { "adakv+snapkv:0.5+CaM:seed=7:sample=bernoulli:window=64+kivi:4",
           "adakv+snapkv:drop=0.5+cam:sample=bernoulli:seed=7+kivi:bits=4" },
+        { "ARKV:0.5:stats=paper:window=32", "arkv:drop=0.5:stats=paper" },
         { "knorm:drop=0.5+merge_cos:threshold=50%", "knorm:drop=0.5+merge_cos:threshold=0.5" },
         { "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4", "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4" },
     };
@@ -50,7 +51,7 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "lagkv, random, cur, adakv, cam, merge_cos, kivi, cachegen, fp8" },
+              "lagkv, random, cur, arkv, adakv, cam, merge_cos, kivi, cachegen, fp8" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -112,6 +113,13 @@ Test(config, says_what_is_wrong)
           "cam merges dropped tokens into others, so it comes before kivi in a chain" },
         { "knorm:drop=0.5+cam+merge_cos", "cam and merge_cos are both merging methods; a chain has one of each kind" },
         { "knorm:drop=0.5+cam:sample=drawn", "cam: sample must be expected or bernoulli, not 'drawn'" },
+        { "adakv+arkv:drop=0.5", "arkv drops and packs by itself, so nothing stands beside it in a chain" },
+        { "arkv:drop=0.5+kivi:bits=4", "arkv drops and packs by itself, so nothing stands beside it in a chain" },
+        { "arkv:drop=0.5+cam", "arkv drops and packs by itself" },
+        { "arkv:drop=0.5+knorm:drop=0.5", "arkv and knorm are both dropping methods" },
+        { "arkv:drop=0.5:window=1", "arkv: window must be a whole number from 2 to 4096, not '1'" },
+        { "arkv:drop=0.5:stats=mine", "arkv: stats must be code or paper, not 'mine'" },
+        { "arkv", "arkv needs drop, the share of KV pairs removed: arkv:drop=..." },
         { "adakv:drop=0.5+snapkv", "adakv has no parameter 'drop', only safeguard" },
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
         { "fp8:scale=row", "fp8: scale must be head or token or one, not 'row'" },
@@ -432,7 +440,7 @@ Test(methods, sizes_of_ragged_heads_are_known_until_they_are_packed)
 Test(methods, ragged_tensors_have_their_heads_one_after_another)
 {
     const struct config ada = config_of("adakv+snapkv:drop=0.5+kivi:bits=4");
-    const struct layer_lengths lengths = { 1, (const int[]){ 100, 33 } };
+    const struct layer_lengths lengths = { 1, (const int[]){ 100, 33 }, 0 };
     static const struct {
         const char *name;
         int n_dims;
@@ -501,7 +509,7 @@ Test(methods, kivi_packs_from_its_residual_on)
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         const int n[] = { at[i].n, at[i].n };
-        cr_assert_eq(config_parts(&c, &small, &(struct layer_lengths){ 0, n }, part), 8);
+        cr_assert_eq(config_parts(&c, &small, &(struct layer_lengths){ 0, n, 0 }, part), 8);
         cr_assert_eq(part[0].dim[1], at[i].n - at[i].keys, "%d tokens", at[i].n);
         cr_assert_eq(part[1].dim[2], at[i].keys / 8, "%d tokens", at[i].n);
         cr_assert_eq(part[4].dim[1], at[i].n - at[i].values, "%d tokens", at[i].n);

@@ -89,7 +89,7 @@ ROWS = {"fp8": fp8_rows}
 def rows_decoded(payload, config, layer, side, lengths, dim):
     """decoded() of a config whose quantiser packs row by row, or None."""
     quantiser = re.split("[+]", config)[-1].split(":")[0]
-    if quantiser not in ROWS:
+    if quantiser not in [*ROWS, "arkv"]:
         return None
     source = {}
 
@@ -97,7 +97,13 @@ def rows_decoded(payload, config, layer, side, lengths, dim):
         if name not in source:
             source[name] = iter(numbers(payload, f"layers.{layer}.{side}{name}"))
         return [next(source[name]) for _ in range(n)]
-    heads = [ROWS[quantiser](config, n, dim, part) for n in lengths]
+    if quantiser == "arkv":  # whole rows come last
+        whole = payload[f"layers.{layer}.{side}"].shape[1]
+        packed = [fp8_rows("fp8:scale=token", n - whole, dim, part) for n in lengths]
+        heads = [rows + [part("", dim) for _ in range(whole)] for rows in packed]
+        assert 0 < whole <= lengths[0], config
+    else:
+        heads = [ROWS[quantiser](config, n, dim, part) for n in lengths]
     assert all(next(one, None) is None for one in source.values()), config
     return heads
 

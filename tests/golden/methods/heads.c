@@ -3,8 +3,9 @@
  *
  *     heads CONFIG <IN >OUT
  *
- * IN: int32 L, H, G, K, T, W; then f32 keys and values (L, G, T, K) each, and queries (L, G, W, H/G, K). OUT, for each
- * kv head: int32 n, int32 positions (n), f32 values (n, K) that the merging method makes.
+ * IN: int32 L, H, G, K, T, W; then f32 keys and values (L, G, T, K) each, and queries (L, G, W, H/G, K). OUT, of a chain
+ * with a merging method, for each kv head: int32 n, int32 positions (n), f32 values (n, K) that it makes. Of arkv: f64
+ * shares (L), f32 scores (L, G, T), then for each kv head int32 n, int32 whole, int32 positions (n), the packed first.
  */
 #include "kernels/backend.h"
 #include "kernels/pool.h"
@@ -104,6 +105,26 @@ static int merged(struct kv_full *full, const struct variant *v, struct err *err
     return 0;
 }
 
+static int shared(struct kv_full *full, const struct variant *v, struct err *err)
+{
+    size_t bytes = (size_t)(size[L] * size[G] * size[T]) * sizeof(float);
+    const struct config_stage *stage = &v->config->stage[0];
+    float *on_device = pool_take(full->pool, bytes, err), *score = malloc(bytes);
+    double *share = calloc((size_t)size[L], sizeof(*share));
+
+    if (!on_device || stage->method->score_shares(full, stage->value, on_device, share, err) ||
+        full->backend->read(full->backend, score, on_device, bytes, err))
+        return err->code;
+    fwrite(share, sizeof(*share), (size_t)size[L], stdout);
+    fwrite(score, 1, bytes, stdout);
+    for (int h = 0; h < size[L] * size[G]; h++) {
+        fwrite(&v->rows[h].n, sizeof(int32_t), 1, stdout);
+        fwrite(&v->whole[h / size[G]], sizeof(int32_t), 1, stdout);
+        fwrite(kept_of(v, h), sizeof(int32_t), (size_t)v->rows[h].n, stdout);
+    }
+    return 0;
+}
+
 static int run(const char *text, struct err *err)
 {
     struct pool pool;
@@ -125,7 +146,7 @@ static int run(const char *text, struct err *err)
     struct compressor *c = compressor_new(&full, (const struct config *const[]){ &config }, 1, err);
     if (!c || compressor_variant(c, &config, VARIANT_PAYLOAD, &v, err))
         return err->code;
-    return merged(&full, &v, err);
+    return v.whole ? shared(&full, &v, err) : merged(&full, &v, err);
 }
 
 int main(int argc, char **argv)

@@ -127,9 +127,10 @@ def noise(n, seed):
 
 
 def noise_heads(size):
-    """Keys, values and queries for heads()."""
+    """Keys, values and queries for heads(); larger queries in each further layer."""
     L, H, G, K, T, W = size
-    return noise(L * G * T * K, 1), noise(L * G * T * K, 2), noise(L * W * H * K, 3)
+    queries = noise(L * W * H * K, 3)
+    return noise(L * G * T * K, 1), noise(L * G * T * K, 2), [x * (1 + i * L // len(queries)) for i, x in enumerate(queries)]
 
 
 def heads(build, config, size, numbers):
@@ -145,6 +146,22 @@ def heads(build, config, size, numbers):
         at += 4 * n * size[3]
     assert at == len(out)
     return made
+
+
+def arkv_heads(build, config, size, numbers):
+    """Shares (L), scores [head][T], and [head] (packed positions, whole ones) that arkv makes of `numbers`."""
+    L, _, G, _, T, _ = size
+    given = array.array("i", size).tobytes() + b"".join(array.array("f", x).tobytes() for x in numbers)
+    out = subprocess.run([f"{build}/tests/golden/methods/heads", config], input=given, check=True, capture_output=True).stdout
+    shares, scores = array.array("d", out[:8 * L]).tolist(), array.array("f", out[8 * L:8 * L + 4 * L * G * T]).tolist()
+    at, states = 8 * L + 4 * L * G * T, []
+    for _ in range(L * G):
+        n, whole = struct.unpack_from("<2i", out, at)
+        kept = array.array("i", out[at + 8:at + 8 + 4 * n]).tolist()
+        states.append((kept[:n - whole], kept[n - whole:]))
+        at += 8 + 4 * n
+    assert at == len(out)
+    return shares, [scores[i:i + T] for i in range(0, len(scores), T)], states
 
 
 def report(ok, text):
