@@ -7,7 +7,7 @@
 #include <math.h>
 
 static const char *const kind[] = {
-    [METHOD_BUDGET] = "budget", [METHOD_DROP] = "drop", [METHOD_QUANTISE] = "quantise"
+    [METHOD_BUDGET] = "budget", [METHOD_DROP] = "drop", [METHOD_MERGE] = "merge", [METHOD_QUANTISE] = "quantise"
 };
 
 /* What a value may be: "0..1", "2|4", "all|own". */
@@ -38,7 +38,11 @@ static void put_param(struct sheet *s, const struct method *m, const struct meth
                isnan(p->otherwise) ? NULL
                : p->words          ? p->words[(int)p->otherwise]
                                    : text_real(number, p->otherwise));
-    sheet_text(s, NULL, m->kind == METHOD_QUANTISE ? "codes" : p->budget ? "numbers kept" : "scores");
+    sheet_text(s, NULL,
+               m->kind == METHOD_QUANTISE ? "codes"
+               : m->kind == METHOD_MERGE  ? "values"
+               : p->budget                ? "numbers kept"
+                                          : "scores");
     sheet_text(s, NULL, p->help);
     buf_release(&values);
 }

@@ -126,6 +126,7 @@ struct packed_layer {
 struct layer_lengths {
     int layer;
     const int *n; // [G]
+    int whole;    // of each, the rows that stay whole; only where the config has a method with `whole`
 };
 
 /* The keys or the values of one layer in host memory. */
@@ -229,13 +230,6 @@ double config_keep_frac(const struct config *config, const struct kv_shape *shap
 
 /* May the heads of a layer differ in length? Their lengths then follow from the scores. */
 bool config_is_ragged(const struct config *config);
-
-/* Rows of the heads of one layer. */
-struct layer_lengths {
-    int layer;
-    const int *n; // [G]
-    int whole;    // of each, the rows that stay whole; only where the config has a method with `whole`
-};
 
 /* The tensors of one layer (`at` NULL). Returns how many; all layers have the same number. */
 int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,

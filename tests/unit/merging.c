@@ -5,9 +5,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
-static const char *const backends[][2] = { { "fenced", "f32" }, { "fenced", "bf16" }, { "cpu", "f32" },
-                                           { "cpu", "bf16" },   { "cuda", "f32" },    { "cuda", "bf16" } };
-enum { BACKENDS = sizeof(backends) / sizeof(*backends), T = 90, WINDOW = 5, NEXT = 32 };
+enum { T = 90, WINDOW = 5, NEXT = 32 };
 
 static bool is_kept(const int32_t *kept, int n, int t)
 {

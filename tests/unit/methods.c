@@ -474,7 +474,7 @@ Test(methods, cachegen_has_a_stream_for_each_channel_and_chunk)
     struct packed_part part[PART_MAX];
 
     for (int i = 0; i < 4; i++) {
-        const struct layer_lengths lengths = { i < 2 ? 2 : 10, (const int[]){ 600, 33 } };
+        const struct layer_lengths lengths = { i < 2 ? 2 : 10, (const int[]){ 600, 33 }, 0 };
         int64_t cdfs = i % 2 ? 4 * 64 : 2 * 64;
         cr_assert_eq(config_parts(&config[i % 2], &shape, &lengths, part), 10);
         for (int j = 0; j < 10; j++)

@@ -250,7 +250,7 @@ Test(payload, of_streams_decodes_to_the_variant)
             struct packed_part part[PART_MAX];
             int n[G];
             packed_payload_lengths(&p, l, n);
-            const struct layer_lengths lengths = { l, n };
+            const struct layer_lengths lengths = { l, n, 0 };
             int n_parts = stage->method->layer_parts(stage->value, &p.shape, &lengths, part);
             for (int j = 0; j < n_parts; j++) {
                 char tensor_name[64];
