@@ -329,7 +329,7 @@ static int run_job(struct pack *p, const struct job *j, struct session *s, struc
 
     progress_note("%s", j->placement->id);
     configs_need(&config, 1, &want.needs, &want.window);
-    if (session_prefill(s, &want, NULL, err))
+    if (session_prefill(s, &want, NULL, err) || session_repeat(s, &want, err))
         return err->code;
     return write_variant(p, j, session_full(s), err);
 }

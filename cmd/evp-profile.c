@@ -364,7 +364,7 @@ static struct run job_run(struct job *j)
 
 static void begin_pace(struct job *j)
 {
-    j->pace.of[PACE_PREFILL].total = j->device.cost.prefill_flop;
+    j->pace.of[PACE_PREFILL].total = j->device.cost.prefill_flop + j->device.cost.side_flop;
     j->pace.of[PACE_ANSWERS].total = j->device.cost.decode_flop;
     for (int i = 0; i < j->grid.n_work; i++)
         j->pace.of[PACE_DERIVING].total += run_derived(&j->grid, &j->grid.work[i]);

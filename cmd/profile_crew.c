@@ -318,7 +318,7 @@ int crew_load(struct crew *c, const struct run_watch *watch, struct profile_devi
     give_up_unfit(c);
     for (int i = 0; i < c->n; i++) {
         const struct profile_device *d = &c->at[i].opened;
-        double flop = d->cost.prefill_flop + d->cost.decode_flop;
+        double flop = d->cost.prefill_flop + d->cost.side_flop + d->cost.decode_flop;
         if (c->at[i].state != READY)
             continue;
         all->speed += d->speed;

@@ -83,6 +83,9 @@ void profile_say_timing(const struct timing *t)
 {
     char fast[TEXT_SHORT], slow[TEXT_SHORT], took[TEXT_SHORT];
 
+    if (t->n_side > 0)
+        log_debug("the model repeated %d contexts in %s, which is part of the time to compress, not of the prefills",
+                  t->n_side, text_seconds(took, t->side_s));
     if (t->n_repeated == 0)
         return;
     log_info("measured the prefill of %d of %d contexts again in %s; times differ by at most %s", t->n_repeated,

@@ -137,14 +137,15 @@ int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, s
     return 0;
 }
 
-/* The fewest and the most tokens kept by a head, over a range of layers. */
+/* The fewest and the most tokens kept by a head, over a range of layers, and the mean. */
 struct kept_range {
     int min, max;
+    int64_t mean;
 };
 
 static struct kept_range kept_of(const struct packed_payload *p, int first_layer, int n_layers)
 {
-    struct kept_range r = { INT_MAX, 0 };
+    struct kept_range r = { INT_MAX, 0, 0 };
     int n[PAYLOAD_HEADS_MAX];
 
     for (int l = first_layer; l < first_layer + n_layers; l++) {
@@ -152,8 +153,10 @@ static struct kept_range kept_of(const struct packed_payload *p, int first_layer
         for (int g = 0; g < p->shape.n_kv_heads; g++) {
             r.min = n[g] < r.min ? n[g] : r.min;
             r.max = n[g] > r.max ? n[g] : r.max;
+            r.mean += n[g];
         }
     }
+    r.mean /= (int64_t)n_layers * p->shape.n_kv_heads;
     return r;
 }
 
@@ -197,7 +200,7 @@ static void put_layers(struct sheet *s, const struct packed_payload *p)
         sheet_int(s, NULL, l);
         sheet_int(s, NULL, r.min);
         sheet_int(s, NULL, r.max);
-        sheet_int(s, NULL, config_n_keep(&p->config, &p->shape, p->file.n_tokens, l));
+        sheet_int(s, NULL, r.mean);
     }
     sheet_table_end(s);
 }

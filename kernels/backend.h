@@ -223,7 +223,8 @@ struct work_shape {
     int n_keys;                          // of a text or a compressed cache
     int width, mlp, n_vocab;             // D, hidden width of the MLP, rows of the output matrix
     int expert_width, n_experts, n_used; // 0 without experts
-    int biased; // columns of the widest product with a bias and a result of the backend's dtype; 0: there is none
+    int biased;  // columns of the widest product with a bias and a result of the backend's dtype; 0: there is none
+    int n_joint; // rows of a group of joint_counts
 };
 
 struct backend {

@@ -254,6 +254,9 @@ static int check_chain(const struct config *c, struct err *err)
     if (merge && !config_stage_of(c, METHOD_DROP))
         return err_set(err, ERR_USAGE, "%s %s, so a dropping method must come before it: snapkv:drop=0.5+%s",
                        merge->method->name, what[METHOD_MERGE], merge->method->name);
+    if (budget && config_stage_of(c, METHOD_DROP)->method->share)
+        return err_set(err, ERR_USAGE, "%s shares its budget among heads by itself, so %s cannot precede it",
+                       config_stage_of(c, METHOD_DROP)->method->name, budget->method->name);
     return 0;
 }
 

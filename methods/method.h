@@ -14,7 +14,8 @@
  *   1. methods/NAME.c with its definition, its source and its struct method;
  *   2. its extern in methods/registry.h and its line in methods/registry.c;
  *   3. if it needs more than K, V, window queries and column sums: a bit in enum method_need, saved by
- *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes();
+ *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes(); a pass of its own, as that
+ *      in engine/transformer/repeat.c, also in engine/transformer/plan.c;
  *   4. its scores from ops of the device (kernels/backend.h); score_bytes must return the pool memory that it takes
  *      while it scores. Where no op computes them and speed does not suffer: score_head, on the host (methods/head_work.h);
  *   5. its config names, sizes and variants in tests/unit/methods.c and tests/unit/variants.c, and its name in the
@@ -47,6 +48,7 @@ enum method_need {
     NEED_NOTHING = 0,
     NEED_WINDOW_Q = 1,    // post-rotary queries of the context's last `window` tokens
     NEED_COLUMN_SUMS = 2, // the attention that each key gets from all tokens
+    NEED_REPEAT = 16,     // the most attention that each key gets when the model repeats the context
 };
 
 /* The uncompressed cache of one context, as prefill leaves it. Owned by the session that made it. All addresses are on
@@ -59,11 +61,13 @@ struct kv_full {
     struct kv_store store;      // slot t holds token t
     const struct kv_rows *rows; // [L * G], each n = T; layer-major
     const float *cos, *sin;     // (positions, half the rotated columns): rotary angles, for more positions than T
-    int n_head;                 // tokens of the chat template before the text, first in the cache
     int window;                 // W: tokens whose queries are saved: the window asked for, at most T
     void *const *window_q;      // [L]: (G, W, H/G, K) post-rotary queries of the last W tokens, of shape.dtype
     const float *column_sums;   // (L * G, T): the attention of all tokens and H/G heads to each key, or NULL
     double column_sums_s;       // seconds to compute column_sums
+    const float *repeat_max;    // (L * G, T): of the H/G heads of all tokens that repeat a key's chunk; or NULL
+    double repeat_s;            // seconds to repeat the context
+    int n_head;                 // with repeat_max: tokens of the chat template before the text, first in the cache
 };
 
 struct evp_head; // methods/evp_method.h
@@ -122,6 +126,13 @@ struct packed_layer {
     void *const *at; // [G * HEAD_PART_MAX], on the device: at[g * HEAD_PART_MAX + i] is head g's matrix i; k, v unused
 };
 
+/* Neighbouring layers whose heads share the pairs that they keep; layers 0: each head of one layer keeps the same. */
+struct config_share {
+    int layers;
+    int64_t pairs; // that these layers, or this one layer, keep together
+    int floor;     // each head keeps at least so many of its own
+};
+
 /* The tokens of the heads of one layer. */
 struct layer_lengths {
     int layer;
@@ -165,6 +176,10 @@ struct method {
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
     bool (*by_drop)(const double *value);
     int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
+
+    /* METHOD_DROP whose heads share the pairs that they keep, without a budget and instead of `keep`: the heads of how
+     * many layers share, 1 or all, and the pairs that they keep together. NULL: each head keeps its own. */
+    struct config_share (*share)(const double *value, const struct kv_shape *shape, int n_tokens);
 
     /* METHOD_DROP that packs some of the rows that it keeps, and takes no other stage beside it. score_shares, instead of
      * score, also gives every layer a share (L), 0 .. 1. whole: how many of n_keep rows of each head stay whole in a layer
@@ -223,8 +238,11 @@ const struct config_stage *config_packer(const struct config *config);
 /* The fewest rows that each head of a layer keeps whole, of n_keep; -1: the config has no method with `whole`. */
 int config_least_whole(const struct config *config, int n_keep);
 
-/* Rows that each head of a layer keeps, the mean where heads differ: 1 .. n_tokens. Most methods:
- * (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
+/* What the layers from `layer` on share. */
+struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
+
+/* Rows that each head of a layer keeps, with a budget the mean: 1 .. n_tokens. Not for methods with `share`. Most
+ * methods: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
 
@@ -250,7 +268,8 @@ struct memory_need {
     size_t kept, making; // bytes that stay; further bytes taken only during the work
 };
 
-/* Bytes that prefill saves for these configs: one block of window queries of all layers, one of column sums. */
+/* Bytes that prefill saves for these configs: one block of window queries of all layers, one of column sums, one of what
+ * session_repeat() finds. */
 size_t configs_side_bytes(const struct config *const *configs, int n, const struct kv_shape *shape, int n_tokens);
 /* For compressor_new(), after a prefill that saved what the same configs need. */
 struct memory_need configs_score_bytes(const struct config *const *configs, int n, const struct kv_shape *shape,

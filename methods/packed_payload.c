@@ -369,8 +369,33 @@ static int check_tensor(const struct packed_payload *p, const struct st_tensor *
     return 0;
 }
 
-/* Checks the file's lengths of heads: each is from 0 to the context's tokens, and their sum is what the config keeps of
- * the layer. */
+/* Checks that the heads of some layers have as many tokens as the config keeps of these layers together. */
+static int check_sum(const struct packed_payload *p, int first, int n_layers, struct err *err)
+{
+    int64_t kept = config_share(&p->config, &p->shape, p->file.n_tokens, first).pairs, sum = 0;
+    int n[PAYLOAD_HEADS_MAX];
+
+    for (int l = first; l < first + n_layers; l++) {
+        packed_payload_lengths(p, l, n);
+        sum += sum_of(n, p->shape.n_kv_heads);
+    }
+    if (sum == kept)
+        return 0;
+    if (n_layers > 1)
+        err_set(err, ERR_FORMAT, "the tensors 'layers.N.lengths' add up to %lld tokens", (long long)sum);
+    else
+        err_set(err, ERR_FORMAT, "tensor 'layers.%d.lengths' adds up to %lld tokens", first, (long long)sum);
+    return err_add(err, ", but %s keeps %lld", p->config.name, (long long)kept);
+}
+
+/* The layers that share pairs. */
+static int n_sharing(const struct packed_payload *p)
+{
+    return config_share(&p->config, &p->shape, p->file.n_tokens, 0).layers;
+}
+
+/* Checks the file's lengths of a layer's heads: each is from 0 to the context's tokens, and their sum is what the config
+ * keeps of the layer, if that is known. */
 static int check_lengths(const struct packed_payload *p, int layer, struct err *err)
 {
     char name[TENSOR_NAME];
@@ -384,11 +409,7 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
     for (int g = 0; g < G; g++)
         if (n[g] < 0 || n[g] > T)
             return err_set(err, ERR_FORMAT, "tensor '%s' gives a head %d of %d tokens", name, n[g], T);
-    int64_t sum = sum_of(n, G), kept = (int64_t)G * config_n_keep(&p->config, &p->shape, T, layer);
-    if (sum != kept)
-        return err_set(err, ERR_FORMAT, "tensor '%s' adds up to %lld tokens, but %s keeps %lld", name, (long long)sum,
-                       p->config.name, (long long)kept);
-    return 0;
+    return n_sharing(p) == 1 ? check_sum(p, layer, 1, err) : 0;
 }
 
 /* Checks the sizes that a file chose. */
@@ -461,6 +482,8 @@ static int check_tensors(struct packed_payload *p, struct err *err)
             return n;
         known += n;
     }
+    if (n_sharing(p) > 1 && check_sum(p, 0, p->shape.n_layers, err))
+        return err->code;
     if (known != p->file.st.n)
         return err_set(err, ERR_FORMAT, "%d tensors, but %d layers%s have %d", p->file.st.n, p->shape.n_layers,
                        p->file.tokens ? " and the tokens" : "", known);

@@ -58,19 +58,42 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
     return keep_of_drop(drop->value[0], n_tokens); // the first parameter is drop
 }
 
+struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
+{
+    const struct config_stage *drop = config_stage_of(config, METHOD_DROP),
+                              *budget = config_stage_of(config, METHOD_BUDGET);
+
+    if (drop && drop->method->share)
+        return drop->method->share(drop->value, shape, n_tokens);
+    int n = config_n_keep(config, shape, n_tokens, layer);
+    bool shares = budget && budget->method->floor;
+    return (struct config_share){ .layers = shares ? 1 : 0,
+                                  .pairs = (int64_t)shape->n_kv_heads * n,
+                                  .floor = shares ? budget->method->floor(budget->value, n) : 0 };
+}
+
+/* The pairs that all layers keep. */
+static int64_t pairs_kept(const struct config *config, const struct kv_shape *shape, int n_tokens)
+{
+    int64_t pairs = 0;
+
+    for (int l = 0; l < shape->n_layers;) {
+        struct config_share share = config_share(config, shape, n_tokens, l);
+        pairs += share.pairs;
+        l += share.layers ? share.layers : 1;
+    }
+    return pairs;
+}
+
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens)
 {
-    double kept = 0;
-
-    for (int l = 0; l < shape->n_layers; l++)
-        kept += config_n_keep(config, shape, n_tokens, l);
-    return kept / shape->n_layers / n_tokens;
+    return (double)pairs_kept(config, shape, n_tokens) / shape->n_layers / shape->n_kv_heads / n_tokens;
 }
 
 bool config_is_ragged(const struct config *config)
 {
     for (int i = 0; i < config->n_stages; i++)
-        if (config->stage[i].method->ragged)
+        if (config->stage[i].method->ragged || config->stage[i].method->share)
             return true;
     return false;
 }
@@ -169,8 +192,11 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
 
     if (packer && (config_is_ragged(config) || packer->method->layer_parts || packer->method->whole))
         return -1; // the packed share of a head depends on its length, on its numbers, or on the attention
+    if (config_is_ragged(config))
+        return pairs_kept(config, shape, n_tokens) * kv_bytes(&(struct kv_shape){ 1, 1, 1, shape->head_dim, 0 }, 1) +
+               (int64_t)shape->n_layers * shape->n_kv_heads * (int64_t)sizeof(int32_t);
     for (int l = 0; l < shape->n_layers; l++) {
-        int n_keep = config_n_keep(config, shape, n_tokens, l); // for ragged heads the mean; the sum is the same
+        int n_keep = config_n_keep(config, shape, n_tokens, l);
         int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep, 0 }, 0, part);
         for (int i = 0; i < n; i++)
             bytes += (int64_t)packed_part_bytes(&part[i]);
@@ -212,6 +238,8 @@ size_t configs_side_bytes(const struct config *const *configs, int n, const stru
     if (needs & NEED_WINDOW_Q)
         bytes += pool_size(L * W * (size_t)(shape->n_heads * shape->head_dim) * dtype_size(shape->dtype));
     if (needs & NEED_COLUMN_SUMS)
+        bytes += pool_size(L * (size_t)shape->n_kv_heads * T * sizeof(float));
+    if (needs & NEED_REPEAT)
         bytes += pool_size(L * (size_t)shape->n_kv_heads * T * sizeof(float));
     return bytes;
 }
@@ -280,16 +308,17 @@ static size_t matrix_bytes(const struct head_part *part)
     return (size_t)(part->rows * part->cols) * dtype_size(part->dtype);
 }
 
-struct packing config_packing(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
+struct packing config_packing(const struct config *config, const struct kv_shape *shape, int layer, int64_t pairs)
 {
-    int G = shape->n_kv_heads, n = config_n_keep(config, shape, n_tokens, layer);
+    int G = shape->n_kv_heads;
     bool ragged = config_is_ragged(config);
     struct head_part part[HEAD_PART_MAX], empty[HEAD_PART_MAX];
     struct packing p = { 0 };
 
     if (!config_packer(config))
         return p;
-    const struct head_length length = { layer, ragged ? G * n : n, config_least_whole(config, n) };
+    int n = (int)(ragged ? pairs : pairs / G);
+    const struct head_length length = { layer, n, config_least_whole(config, n) };
     p.n_parts = parts_of_head(config, shape, &length, part);
     parts_of_head(config, shape, &(struct head_length){ layer, 0, 0 }, empty);
     for (int i = 0; i < p.n_parts; i++) {
@@ -302,16 +331,29 @@ struct packing config_packing(const struct config *config, const struct kv_shape
     return p;
 }
 
-struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens)
+/* The packed layers. Where layers share pairs, no division of them takes more than if one layer had all, apart from the
+ * rounding of each tensor. */
+static size_t packed_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens)
 {
-    size_t G = (size_t)shape->n_kv_heads, row = (size_t)shape->head_dim * dtype_size(shape->dtype), pairs = 0;
-    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
-    struct variant_sizes s = { 0 };
+    size_t bytes = 0, most = 0;
 
     for (int l = 0; l < shape->n_layers; l++) {
-        pairs += G * (size_t)config_n_keep(config, shape, n_tokens, l);
-        s.packed += config_packing(config, shape, n_tokens, l).total;
+        struct config_share share = config_share(config, shape, n_tokens, l);
+        struct packing p = config_packing(config, shape, l, share.pairs);
+        most = p.total > most ? p.total : most;
+        bytes +=
+            share.layers > 1 ? config_packing(config, shape, l, 0).total + (size_t)p.n_parts * pool_size(1) : p.total;
     }
+    return config_share(config, shape, n_tokens, 0).layers > 1 ? bytes + most : bytes;
+}
+
+struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens)
+{
+    size_t G = (size_t)shape->n_kv_heads, row = (size_t)shape->head_dim * dtype_size(shape->dtype),
+           pairs = (size_t)pairs_kept(config, shape, n_tokens);
+    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
+    struct variant_sizes s = { .packed = packed_bytes(config, shape, n_tokens) };
+
     if (config->n_stages > 0)
         s.rows = 2 * pairs * row;
     if (config_stage_of(config, METHOD_DROP))

@@ -13,6 +13,7 @@
 #include "methods/head_work.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,8 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     s->seconds = be->clock(be) - start;
     if (method->needs & NEED_COLUMN_SUMS)
         s->seconds += full->column_sums_s;
+    if (s->stage.method->needs & NEED_REPEAT)
+        s->seconds += full->repeat_s;
     pool_reset(full->pool, mark);
     if (code == 0)
         code = be->sync(be, err);
@@ -201,23 +204,26 @@ static size_t n_heads(const struct variant *v)
     return (size_t)v->shape.n_layers * (size_t)v->shape.n_kv_heads;
 }
 
-/* Lets the budget share what each layer keeps among its heads, and reads the lengths to the host. */
-static int share_lengths(struct making *m, const struct config_stage *budget, struct err *err)
+/* Divides what some layers keep together among their heads, and reads the lengths to the host. */
+static int share_lengths(struct making *m, int layers, struct err *err)
 {
     const struct kv_full *full = m->full;
-    int L = full->shape.n_layers, G = full->shape.n_kv_heads;
+    int L = full->shape.n_layers, group = layers * full->shape.n_kv_heads;
     int32_t *count = pool_take(full->pool, m->sizes.counts, err); // (L * G)
 
     if (!count)
         return err->code;
-    struct joint_keep *keep = calloc((size_t)L, sizeof(*keep));
+    if ((int64_t)group * full->n_tokens > INT_MAX)
+        return err_set(err, ERR_USAGE, "%d heads of %d tokens are more than 2^31 pairs", group, full->n_tokens);
+    struct joint_keep *keep = calloc((size_t)(L / layers), sizeof(*keep));
     if (!keep)
         return err_nomem(err);
-    for (int l = 0; l < L; l++) {
-        int n_keep = config_n_keep(m->v->config, &full->shape, full->n_tokens, l);
-        keep[l] = (struct joint_keep){ G * n_keep, budget->method->floor(budget->value, n_keep) };
+    for (int l = 0; l < L; l += layers) {
+        struct config_share share = config_share(m->v->config, &full->shape, full->n_tokens, l);
+        keep[l / layers] = (struct joint_keep){ (int)share.pairs, share.floor };
     }
-    full->backend->joint_counts(full->backend, count, m->scores->at, L * G, full->n_tokens, G, keep);
+    full->backend->joint_counts(full->backend, count, m->scores->at, L * full->shape.n_kv_heads, full->n_tokens, group,
+                                keep);
     free(keep);
     return full->backend->read(full->backend, m->lengths, count, m->sizes.counts, err);
 }
@@ -252,11 +258,12 @@ static int rewrite_scores(struct making *m, const struct config_stage *budget, s
 static int get_lengths(struct making *m, struct err *err)
 {
     const struct variant *v = m->v;
-    const struct config_stage *budget = config_stage_of(v->config, METHOD_BUDGET);
     size_t G = (size_t)v->shape.n_kv_heads;
+    const struct config_stage *budget = config_stage_of(v->config, METHOD_BUDGET);
+    int layers = config_share(v->config, &v->shape, v->n_tokens, 0).layers;
 
-    if (budget && budget->method->floor)
-        return share_lengths(m, budget, err);
+    if (layers > 0)
+        return share_lengths(m, layers, err);
     for (size_t h = 0; h < n_heads(v); h++)
         m->lengths[h] = config_n_keep(v->config, &v->shape, v->n_tokens, (int)(h / G));
     return budget ? rewrite_scores(m, budget, err) : 0;
@@ -408,13 +415,18 @@ static int copy_rows(struct making *m, struct err *err)
 
 /* ---- quantising -------------------------------------------------------- */
 
-/* Lays out every head's matrices in the block of a layer. The heads of a tensor are next to each other. */
-static void lay_out_parts(const struct making *m, int layer, char *block, void **at)
+/* Lays out every head's matrices in the block of a layer; returns its bytes. The heads of a tensor are next to each
+ * other. */
+static size_t lay_out_parts(const struct making *m, int layer, char *block, void **at)
 {
     const struct variant *v = m->v;
-    struct packing map = config_packing(v->config, &v->shape, v->n_tokens, layer);
     size_t G = (size_t)v->shape.n_kv_heads, next[HEAD_PART_MAX] = { 0 };
     struct head_part part[HEAD_PART_MAX];
+    int64_t pairs = 0;
+
+    for (size_t g = 0; g < G; g++)
+        pairs += m->lengths[(size_t)layer * G + g];
+    struct packing map = config_packing(v->config, &v->shape, layer, pairs);
 
     for (int i = 1; i < map.n_parts; i++)
         next[i] = next[i - 1] + map.bytes[i - 1];
@@ -427,6 +439,7 @@ static void lay_out_parts(const struct making *m, int layer, char *block, void *
                 next[i] += (size_t)(part[i].rows * part[i].cols) * dtype_size(part[i].dtype);
         }
     }
+    return map.total;
 }
 
 /* Calls the quantiser's quantise or dequantise for all layers; returns the seconds that it takes. */
@@ -470,15 +483,14 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
 {
     struct variant *v = m->v;
     size_t G = (size_t)v->shape.n_kv_heads;
-    char *block = pool_take(m->full->pool, m->sizes.packed, err);
+    char *first = pool_take(m->full->pool, m->sizes.packed, err), *block = first;
     void **at = block ? calloc(n_heads(v) * HEAD_PART_MAX, sizeof(*at)) : NULL;
 
     if (!at)
         return block ? err_nomem(err) : err->code;
-    for (int l = 0; l < v->shape.n_layers; l++) {
-        lay_out_parts(m, l, block, at + (size_t)l * G * HEAD_PART_MAX);
-        block += config_packing(v->config, &v->shape, v->n_tokens, l).total;
-    }
+    for (int l = 0; l < v->shape.n_layers; l++)
+        block += lay_out_parts(m, l, block, at + (size_t)l * G * HEAD_PART_MAX);
+    assert((size_t)(block - first) <= m->sizes.packed);
     v->compress_s += each_layer(v, stage, at, stage->method->quantise);
     v->decompress_s = each_layer(v, stage, at, stage->method->dequantise);
     int code = m->detail == VARIANT_PAYLOAD ? keep_parts(v, at, err) : 0;

@@ -31,14 +31,14 @@ size_t score_bytes(const struct kv_shape *shape, int n_tokens);
  * Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
 int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
 
-/* The memory of a packed layer: bytes of each tensor, a multiple of 64; 0 for `k` and `v`; with as few whole rows as can
- * be. A ragged layer gets the
- * bytes that all its tokens would take in one head, and heads of no tokens beside it, whatever the lengths are. */
+/* The memory of a packed layer whose heads keep `pairs` together: bytes of each tensor, a multiple of 64; 0 for `k` and
+ * `v`; with as few whole rows as can be. A ragged layer gets the bytes that all its tokens would take in one head, and
+ * heads of no tokens beside it, whatever the lengths are. */
 struct packing {
     int n_parts;
     size_t bytes[HEAD_PART_MAX], total;
 };
-struct packing config_packing(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
+struct packing config_packing(const struct config *config, const struct kv_shape *shape, int layer, int64_t pairs);
 
 /* Bytes that a variant takes from the pool: its rows; and while it is made, first kept positions, the lengths of
  * ragged heads and rewritten scores, then all packed layers. */

@@ -124,6 +124,23 @@ int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struc
     return code;
 }
 
+const char *tokenizer_tail(const struct tokenizer *t)
+{
+    return t->chat.tail ? t->chat.tail : "";
+}
+
+int tokenizer_head(const struct tokenizer *t, const int32_t *ids, int n, int *n_head, struct err *err)
+{
+    struct tokens head = { 0 };
+    int code = tokenizer_encode(t, text_view_of(t->chat.head ? t->chat.head : ""), SPECIAL_PARSED, &head, err);
+
+    *n_head = 0;
+    while (!code && *n_head < head.n && *n_head < n && ids[*n_head] == head.at[*n_head])
+        ++*n_head;
+    tokens_release(&head);
+    return code;
+}
+
 void tokenizer_release(struct tokenizer *t)
 {
     for (int i = 0; i < t->added.n; i++)

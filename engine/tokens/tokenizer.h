@@ -54,6 +54,11 @@ bool tokenizer_stops(const struct tokenizer *t, int32_t id);
 
 /* ---- prompts ---- */
 
+/* The chat template around one user message: the text after it, "" without a known template; and how many of a prompt's
+ * n first ids are those of the text before it. */
+const char *tokenizer_tail(const struct tokenizer *t);
+int tokenizer_head(const struct tokenizer *t, const int32_t *ids, int n, int *n_head, struct err *err) MUST_CHECK;
+
 /* SHA-256 hex over both halves of the chat template: equal digests, equal prompts. An unknown template has the digest
  * of an empty text. */
 int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;

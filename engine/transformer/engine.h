@@ -5,6 +5,7 @@
  *     engine_load(engine, &plan, &err);              // weights
  *     struct session *s = session_new(engine, &err); // all other memory of the plan
  *     session_prefill(s, &want, &seconds, &err);     // the context, once
+ *     session_repeat(s, &want, &err);                // what methods need besides
  *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
  *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
@@ -70,7 +71,7 @@ enum plan_area {
     PLAN_SIDE,      // saved by prefill for methods
     PLAN_SCORES,    // of all methods
     PLAN_VARIANTS,  // rows of the variants that are answered together
-    PLAN_SEQUENCES, // their questions and answers, or scratch to score or make variants, if larger
+    PLAN_SEQUENCES, // their questions and answers, or what repeating, scoring or making variants takes, if larger
     PLAN_AREAS
 };
 extern const char *const plan_area_name[PLAN_AREAS];
@@ -93,7 +94,7 @@ int engine_plan(const struct engine *e, const struct engine_work *work, int n, s
 
 /* Floating-point operations of one context's work, if every answer has max_new_tokens. */
 struct engine_cost {
-    double prefill_flop, decode_flop;
+    double prefill_flop, side_flop, decode_flop; // side: of session_repeat()
 };
 struct engine_cost engine_cost(const struct engine *e, const struct engine_work *work);
 
@@ -108,7 +109,6 @@ int session_variants_at_once(const struct session *s, const struct engine_work *
 struct prefill {
     const int32_t *ids; // (n)
     int n;              // 1 .. max_tokens of the model
-    int n_head;         // tokens of the chat template before the text
     unsigned needs;     // enum method_need: the union over the configs, from configs_need()
     int window;         // last tokens whose queries are saved
     void (*progress)(void *arg, int tokens_done, double seconds); // after every pass; may be NULL
@@ -126,6 +126,10 @@ void session_free(struct session *s); // NULL is fine
  * max_tokens, or an id is not in its vocabulary. *seconds (may be NULL): the time taken, without the side outputs that
  * methods need. */
 int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err) MUST_CHECK;
+
+/* After the prefill of *p: with NEED_REPEAT the model repeats the context, in a pass of its own. Without it nothing is
+ * done. */
+int session_repeat(struct session *s, const struct prefill *p, struct err *err) MUST_CHECK;
 
 /* Borrowed, until the next prefill. */
 const struct kv_full *session_full(const struct session *s);

@@ -95,6 +95,7 @@ struct forward_job {
     const struct query_window *window; // NULL: none
     float *column_sums;                // (L * G, column_pitch), added to; NULL: none
     size_t column_pitch;
+    float *repeat_max; // (L * G, store.head_rows): the most attention of each key in the store; NULL: not wanted
 };
 
 /* Memory of a pass. void *: numbers of the backend's dtype. */
@@ -150,6 +151,15 @@ size_t kv_store_bytes(const struct engine *e, size_t n_tokens);
 
 /* k and v of head_rows rows per head, from the pool; NULL k on failure. */
 struct kv_store kv_store_take(struct pool *pool, const struct engine *e, size_t head_rows, struct err *err);
+
+/* ---- repeat.c ---- */
+
+/* Of session_repeat() with a context of n_tokens tokens: the positions that it ends before, the keys of its store, the
+ * pool's bytes that it takes for a while, its operations. */
+int repeat_positions(int n_tokens);
+int repeat_slots(int n_tokens);
+size_t repeat_bytes(const struct engine *e, int n_tokens);
+double repeat_flop(const struct engine *e, int n_tokens);
 
 /* ---- plan.c ---- */
 

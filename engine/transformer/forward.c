@@ -5,8 +5,8 @@
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
- * own sequence, new ones included. The second one merges both results by log-sum-exp. Only forward_best() and
- * forward_likelihood() wait for the device.
+ * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
+ * (repeat.c), a third span gives its keys their scores. Only forward_best() and forward_likelihood() wait for the device.
  */
 #include "engine/transformer/engine_internal.h"
 
@@ -160,6 +160,24 @@ static void add_columns(struct forward *f, const struct forward_job *job, const 
     be->watch_stop(be);
 }
 
+/* The most attention that the pass's tokens give to each key of the store up to their own, among these keys alone. */
+static void score_repeated(struct forward *f, const struct forward_job *job, int layer)
+{
+    struct backend *be = f->engine->backend;
+    struct attn_job seen = job_of(f, job, layer);
+    const struct attn_span own = seen.spans.host[0], span = { .n_rows = own.n_rows, .n_keys = own.first + own.n_keys };
+
+    seen.spans = (struct attn_spans){ .host = &span, .n = 1 };
+    seen.lse = f->lse;
+    be->attend(be, &seen);
+    be->column_stats(
+        be, &(struct column_job){ .attn = seen,
+                                  .stat = COLUMN_MAX,
+                                  .into = COLUMN_ADD,
+                                  .column = job->repeat_max + (size_t)(layer * seen.n_kv_heads) * job->store.head_rows,
+                                  .pitch = job->store.head_rows });
+}
+
 static void attend(struct forward *f, const struct forward_job *job, int layer)
 {
     struct backend *be = f->engine->backend;
@@ -185,6 +203,8 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     own.other_lse = f->lse;
     be->attend(be, &shared);
     be->attend(be, &own);
+    if (job->repeat_max)
+        score_repeated(f, job, layer);
 }
 
 /* The column sums of the last layer; its attention has no other use in prefill. */
@@ -309,6 +329,8 @@ void forward_run(struct forward *f, const struct forward_job *job)
             finish_layer(f, job, l);
         else if (job->column_sums)
             attend_for_columns(f, job, l);
+        else if (job->repeat_max)
+            score_repeated(f, job, l);
     }
 }
 

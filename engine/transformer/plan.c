@@ -59,6 +59,15 @@ int plan_slots(const struct engine *e, const struct plan_decode *d, uint64_t byt
     return slots < floor || slots > INT_MAX ? 0 : (int)slots;
 }
 
+static bool repeats(const struct engine_work *w)
+{
+    unsigned needs;
+    int window;
+
+    configs_need(w->config, w->n_configs, &needs, &window);
+    return needs & NEED_REPEAT;
+}
+
 static struct plan_decode decode_of(const struct engine_work *w, int n_variants)
 {
     int more = w->max_new_tokens - 1;
@@ -79,20 +88,22 @@ struct fit {
 };
 
 /* The memory of n variants: their rows; on top of them the larger of the scratch to make one and of decoding with
- * `slots` slots. Scoring ends before the first variant is made. */
+ * `slots` slots. Scoring ends before the first variant is made, and repeating the context before the first scoring. */
 static struct fit fit_of(const struct engine *e, const struct engine_work *w, int n, int slots)
 {
     const struct kv_shape shape = engine_kv_shape(e);
     struct plan_decode d = decode_of(w, n);
     struct fit f = { .variants = n, .slots = slots, .rest = w->n_questions ? plan_decode_bytes(e, &d, slots) : 0 };
-    uint64_t scoring = configs_score_bytes(w->config, w->n_configs, &shape, w->n_tokens).making;
+    struct memory_need score = configs_score_bytes(w->config, w->n_configs, &shape, w->n_tokens);
+    uint64_t repeating = repeats(w) ? repeat_bytes(e, w->n_tokens) : 0;
+    uint64_t before = max(score.making, repeating > score.kept ? repeating - score.kept : 0);
 
     for (int i = 0; i < n; i++) {
         struct memory_need need = config_variant_bytes(w->config[i], &shape, w->n_tokens);
         f.rows += need.kept;
         f.rest = max(f.rest, need.making);
     }
-    f.rest = max(f.rest, scoring > f.rows ? scoring - f.rows : 0);
+    f.rest = max(f.rest, before > f.rows ? before - f.rows : 0);
     return f;
 }
 
@@ -133,6 +144,19 @@ int session_variants_at_once(const struct session *s, const struct engine_work *
 
 /* ---- the whole work ----------------------------------------------------- */
 
+/* The most heads whose scores are compared with each other: a layer's at least. */
+static int n_joint(const struct engine *e, const struct engine_work *w)
+{
+    const struct kv_shape shape = engine_kv_shape(e);
+    int most = 1;
+
+    for (int i = 0; i < w->n_configs; i++) {
+        int layers = config_share(w->config[i], &shape, w->n_tokens, 0).layers;
+        most = layers > most ? layers : most;
+    }
+    return most * shape.n_kv_heads;
+}
+
 static struct work_shape shape_of(const struct engine *e, const struct engine_work *work, int n)
 {
     const struct model_config *c = &e->config;
@@ -151,8 +175,13 @@ static struct work_shape shape_of(const struct engine *e, const struct engine_wo
         s.biased = (c->n_heads + 2 * c->n_kv_heads) * c->head_dim;
     if (model_has(c, TENSOR_GATE_BIAS) && 2 * c->d_ff > s.biased)
         s.biased = 2 * c->d_ff;
-    for (int i = 0; i < n; i++)
-        s.n_keys = work[i].n_tokens > s.n_keys ? work[i].n_tokens : s.n_keys;
+    for (int i = 0; i < n; i++) {
+        int keys = repeats(&work[i]) ? repeat_slots(work[i].n_tokens) : 0;
+        keys = work[i].n_tokens > keys ? work[i].n_tokens : keys;
+        s.n_keys = keys > s.n_keys ? keys : s.n_keys;
+        int joint = n_joint(e, &work[i]);
+        s.n_joint = joint > s.n_joint ? joint : s.n_joint;
+    }
     return s;
 }
 
@@ -166,6 +195,8 @@ static void plan_fixed(const struct engine *e, const struct engine_work *work, i
     for (int i = 0; i < n; i++) {
         int64_t end = (int64_t)work[i].n_tokens + work[i].longest_question + work[i].max_new_tokens;
         end = end < e->config.max_tokens ? end : e->config.max_tokens;
+        int64_t repeated = repeats(&work[i]) ? repeat_positions(work[i].n_tokens) : 0; // also beyond max_tokens
+        end = end > repeated ? end : repeated;
         plan->max_positions = end > plan->max_positions ? (int)end : plan->max_positions;
     }
     plan->bytes[PLAN_WEIGHTS] = weights.kept;
@@ -303,6 +334,7 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
         kept += config_keep_frac(w->config[i], &shape, w->n_tokens);
     return (struct engine_cost){
         .prefill_flop = n * layers + pair * n * n / 2,
+        .side_flop = repeats(w) ? repeat_flop(e, w->n_tokens) : 0,
         .decode_flop =
             w->n_configs * (tokens * layers + 2.0 * D * c->n_vocab * w->max_new_tokens * Q + Q * pair * own * own / 2) +
             tokens * pair * n * kept,

@@ -26,13 +26,13 @@ static int sync_failure(struct backend *be, struct err *err)
     return code;
 }
 
-/* The largest of three needs: the numbers of one row in moe, all scores of one layer in joint_counts, a row of logits in
+/* The largest of three needs: the numbers of one row in moe, all scores of a group in joint_counts, a row of logits in
  * draw. */
 static size_t scratch(struct backend *be, const struct work_shape *work)
 {
     enum { SCORE_BYTES = 16 };
     size_t expert = sizeof(double) * (size_t)work->n_experts + 3 * sizeof(float) * (size_t)work->expert_width,
-           scores = SCORE_BYTES * (size_t)work->n_kv_heads * (size_t)work->n_keys,
+           scores = SCORE_BYTES * (size_t)work->n_joint * (size_t)work->n_keys,
            logits = sizeof(float) * (size_t)work->n_vocab, most = expert > scores ? expert : scores;
 
     (void)be;

@@ -38,9 +38,13 @@ static int add_answers(const struct forecast *f, const struct engine_work *w, do
     return 0;
 }
 
+/* Of the prefill, and of the side pass that some methods need. */
 static double prefill_seconds(const struct forecast *f, const struct engine_work *w)
 {
-    return serving_seconds(f->gpu, engine_cost(f->engine, w).prefill_flop, weight_bytes(f->engine));
+    const struct engine_cost cost = engine_cost(f->engine, w);
+    double side = cost.side_flop > 0 ? serving_seconds(f->gpu, cost.side_flop, weight_bytes(f->engine)) : 0;
+
+    return serving_seconds(f->gpu, cost.prefill_flop, weight_bytes(f->engine)) + side;
 }
 
 static int add_context(const struct forecast *f, const struct work *w, double *seconds, struct err *err)
@@ -49,11 +53,12 @@ static int add_context(const struct forecast *f, const struct work *w, double *s
 
     if (work_groups_make(&groups, f->grid, w, err))
         return err->code;
+    const struct engine_work all = work_of_group(f->grid, w, &groups, 0, groups.n);
     int code = 0;
+    *seconds += prefill_seconds(f, &all);
     for (int first = 0, end; first < groups.n && !code; first = end) {
         end = work_group_end(&groups, w, first);
         struct engine_work work = work_of_group(f->grid, w, &groups, first, end);
-        *seconds += first == 0 ? prefill_seconds(f, &work) : 0;
         code = add_answers(f, &work, seconds, err);
     }
     work_groups_release(&groups);

@@ -117,9 +117,12 @@ static int add_cost(const struct grid *g, const struct work *w, const struct eng
     for (int first = 0, end; first < groups.n; first = end) {
         end = work_group_end(&groups, w, first);
         struct engine_work work = work_of_group(g, w, &groups, first, end);
-        struct engine_cost cost = engine_cost(e, &work);
-        total->decode_flop += cost.decode_flop;
-        total->prefill_flop += first == 0 ? cost.prefill_flop : 0;
+        total->decode_flop += engine_cost(e, &work).decode_flop;
+    }
+    if (groups.n > 0) {
+        struct engine_work all = work_of_group(g, w, &groups, 0, groups.n);
+        total->prefill_flop += engine_cost(e, &all).prefill_flop;
+        total->side_flop += engine_cost(e, &all).side_flop;
     }
     work_groups_release(&groups);
     return 0;
@@ -127,7 +130,7 @@ static int add_cost(const struct grid *g, const struct work *w, const struct eng
 
 int grid_cost(const struct grid *g, const struct engine *e, struct engine_cost *total, struct err *err)
 {
-    *total = (struct engine_cost){ 0, 0 };
+    *total = (struct engine_cost){ 0 };
     for (int i = 0; i < g->n_work; i++)
         if (add_cost(g, &g->work[i], e, total, err))
             return err->code;

@@ -356,6 +356,22 @@ static int prefill_once(struct context_run *c, const struct prefill *p, struct t
     return 0;
 }
 
+/* The side pass that some methods need. */
+static int repeat(struct context_run *c, const struct prefill *p, struct err *err)
+{
+    const struct engine_work work = { .n_tokens = p->n, .config = c->groups.config, .n_configs = c->groups.n };
+
+    if (!(p->needs & NEED_REPEAT))
+        return 0;
+    if (session_repeat(c->run->session, p, err))
+        return err->code;
+    if (c->run->pace)
+        pace_add(c->run->pace, PACE_PREFILL, engine_cost(c->run->engine, &work).side_flop);
+    if (c->run->timing)
+        timing_side(c->run->timing, session_full(c->run->session)->repeat_s);
+    return 0;
+}
+
 static int prefill(struct context_run *c, struct err *err)
 {
     struct prefill p = { .ids = c->work->ids.at, .n = c->work->ids.n, .progress = on_prefill, .arg = c };
@@ -377,6 +393,8 @@ static int prefill(struct context_run *c, struct err *err)
     report(c, c->before);
     if (c->run->pace)
         pace_skip(c->run->pace);
+    if (repeat(c, &p, err))
+        return err->code;
     return prefill_curve_keep(&c->curve, timed.fastest, c->out, err);
 }
 

@@ -53,6 +53,8 @@ void timing_add(struct timing *timing, const char *id, const struct timed *t, do
 void timing_unite(struct timing *timing, const struct timing *other)
 {
     timing->repeated_s += other->repeated_s;
+    timing->side_s += other->side_s;
+    timing->n_side += other->n_side;
     timing->n_contexts += other->n_contexts;
     timing->n_repeated += other->n_repeated;
     timing->n_noisy += other->n_noisy;

@@ -53,6 +53,8 @@ struct timing {
     double repeated_s; // seconds spent on repeated measurements
     double best_rate;  // operations per second
     int n_contexts, n_repeated, n_noisy;
+    double side_s; // seconds that the model took to repeat n_side contexts, for methods that need it
+    int n_side;
     struct timed worst; // the context with the largest difference in seconds
     char worst_id[64];
 };
@@ -62,6 +64,13 @@ bool timing_again(const struct timing *timing, const struct timed *t, double flo
 
 /* Adds what another process of the same run noted. */
 void timing_unite(struct timing *timing, const struct timing *other);
+
+/* Notes that the model repeated a context. */
+static inline void timing_side(struct timing *timing, double seconds)
+{
+    timing->side_s += seconds;
+    timing->n_side++;
+}
 
 /* Notes a finished context. */
 void timing_add(struct timing *timing, const char *id, const struct timed *t, double flop);

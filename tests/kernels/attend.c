@@ -180,7 +180,7 @@ static void check_refused(const struct pair *p)
 
     for (int i = 0; i < 2; i++) {
         const struct attn_case c = { ATTN_OWN, 1, 1, wide[i], { { 0, 1, 0, 1 } } };
-        const struct work_shape shape = { 1, 1, 1, wide[i], 1, 64, 64, 64, 0, 0, 0, 0 };
+        const struct work_shape shape = { 1, 1, 1, wide[i], 1, 64, 64, 64, 0, 0, 0, 0, 0 };
         struct err err = { 0 };
         if (has_heads(p->got, wide[i]))
             continue;
@@ -370,7 +370,7 @@ static void check_little_memory(const struct pair *p)
         16,
         { { 0, 1, 0, 7200 }, { 1, 100, 0, 2100 }, { 101, 520, 5, 3 }, { 621, 130, 1, 2050 }, { 751, 200, 3, 2900 } },
     };
-    static const struct work_shape few = { 1, 1, 1, 16, ATTN_SPLIT + 1, 64, 64, 64, 0, 0, 0, 0 };
+    static const struct work_shape few = { 1, 1, 1, 16, ATTN_SPLIT + 1, 64, 64, 64, 0, 0, 0, 0, 0 };
     struct backend *be = p->got;
 
     if (strcmp(be->name, "reference") == 0) // it takes no memory

@@ -40,6 +40,7 @@ static const struct attn_case merged_cases[] = {
     { ATTN_OWN, 1, 1, 128, { { 0, 70, 0, 5 }, { 70, 17, 5, 17 } } },
     { ATTN_OWN, 1, 4, 80, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } } },
     { ATTN_WHOLE, 1, 3, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } } },
+    { ATTN_TEXT, 2, 3, 64, { { 0, 90, 40, 1130 } } },
 };
 
 static void check_merged(const struct pair *p)

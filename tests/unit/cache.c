@@ -127,7 +127,8 @@ static void lay_out(struct cache *c, int n_tokens, int window)
         c->rows[h] = (struct kv_rows){ keys + h * rows, values + h * rows, n_tokens };
     for (int l = 0; l < L; l++)
         c->window_q[l] = pool_take(&c->pool, (size_t)(window * H * K) * dtype_size(c->be->dtype), &err);
-    float *sums = pool_take(&c->pool, (size_t)(L * G * n_tokens) * sizeof(*sums), &err);
+    float *sums = pool_take(&c->pool, (size_t)(L * G * n_tokens) * sizeof(*sums), &err),
+          *repeat = pool_take(&c->pool, (size_t)(L * G * n_tokens) * sizeof(*repeat), &err);
     c->full = (struct kv_full){ .backend = c->be,
                                 .pool = &c->pool,
                                 .shape = { L, H, G, K, c->be->dtype },
@@ -136,7 +137,9 @@ static void lay_out(struct cache *c, int n_tokens, int window)
                                 .rows = c->rows,
                                 .window = window,
                                 .window_q = c->window_q,
-                                .column_sums = sums };
+                                .column_sums = sums,
+                                .repeat_max = repeat,
+                                .n_head = HEAD };
 }
 
 bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_tokens)
@@ -160,9 +163,13 @@ bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_t
     for (int l = 0; l < L; l++)
         c->q[l] = noise(l ? "q1" : "q0", n * H * K, c->be->dtype);
     c->column_sums = malloc(L * G * n * sizeof(float));
+    c->repeat_max = noise("repeat", L * G * n, DTYPE_F32);
+    for (size_t i = 0; i < L * G * n; i++)
+        c->repeat_max[i] = fabsf(c->repeat_max[i]);
     cache_write(c);
     sum_columns(c);
     c->be->write(c->be, (void *)(uintptr_t)c->full.column_sums, c->column_sums, L * G * n * sizeof(float));
+    c->be->write(c->be, (void *)(uintptr_t)c->full.repeat_max, c->repeat_max, L * G * n * sizeof(float));
     return true;
 }
 
@@ -180,6 +187,7 @@ void cache_release(struct cache *c)
     for (int l = 0; l < L; l++)
         free(c->q[l]);
     free(c->column_sums);
+    free(c->repeat_max);
     pool_close(&c->pool);
     c->be->close(c->be);
 }
@@ -234,7 +242,8 @@ void expect_best(const struct cache *c, const char *text, const double *score, i
         for (int j = i / T * T; j < (i / T + 1) * T; j++)
             rank[i] += score[j] > score[i] || (!(score[j] < score[i]) && j < i);
     for (int h = 0; h < L * G; h++) {
-        int first = h / group * group, n = group * config_n_keep(&config, &m.v.shape, T, h / G), count = 0;
+        int first = h / group * group, count = 0;
+        int n = (int)config_share(&config, &m.v.shape, T, h / G).pairs / (group == 1 ? G : 1);
         for (int t = 0; t < T; t++) {
             int i = h * T + t, before = 0;
             for (int j = first * T; j < (first + group) * T; j++)

@@ -7,7 +7,7 @@
 #include "kernels/pool.h"
 #include "methods/method.h"
 
-enum { L = 2, H = 6, G = 2, K = 32, W = 16 }; // W: queries saved
+enum { L = 2, H = 6, G = 2, K = 32, W = 16, HEAD = 9 }; // W: queries saved; HEAD: tokens of the chat template
 
 /* The backends that compute methods, with the dtype of their cache. */
 enum { BACKENDS = 6 };
@@ -22,6 +22,7 @@ struct cache {
     float *k[L * G], *v[L * G]; // (T, K), as the device has them
     float *q[L];                // (T, H, K): queries of all tokens
     float *column_sums;         // (L * G, T)
+    float *repeat_max;          // (L * G, T): noise from 0 to 1
 };
 
 /* The same numbers every time, keys and values as payloads hold them; of the reference backend in f32, or of another, also "fenced". false: this machine lacks

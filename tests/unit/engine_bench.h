@@ -41,7 +41,7 @@ struct bench_answers {
 };
 
 /* Prefills, derives the first variants and answers the first questions, so many sequences at once. Heads of keydiff's
- * variant get fewer rows one by one, as a method that is uneven over heads would leave them. */
+ * variant get fewer rows one by one, and the last none, as a method that is uneven over heads would leave them. */
 struct bench_answers *bench_run(struct engine_bench *b, struct how how);
 struct bench_answers *bench_run_all(struct engine_bench *b, int batch); // all greedily
 void bench_run_free(struct bench_answers *r);

@@ -36,6 +36,8 @@ Test(config, names_are_canonical)
         { "h2o:0.5:recent=half", "h2o:drop=0.5:recent=half" },
         { "random:seed=0:drop=0.5", "random:drop=0.5" },
         { "CUR:0.5:leverage=kv_product:block=16:n_sink=4", "cur:drop=0.5" },
+        { "KVzip:over=all:0.5:prefix=protect", "kvzip:drop=0.5" },
+        { "kvzip:over=layer:prefix=kvpress:drop=0.5+kivi:2", "kvzip:drop=0.5:prefix=kvpress:over=layer+kivi:bits=2" },
         { "adakv:safeguard=0.20+h2o:drop=0.5", "adakv+h2o:drop=0.5" },
         { "adakv+snapkv:0.5+CaM:seed=7:sample=bernoulli:window=64+kivi:4",
           "adakv+snapkv:drop=0.5+cam:sample=bernoulli:seed=7+kivi:bits=4" },
@@ -51,7 +53,7 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "lagkv, random, cur, arkv, adakv, cam, merge_cos, kivi, cachegen, fp8" },
+              "kvzip, lagkv, random, cur, arkv, adakv, cam, merge_cos, kivi, cachegen, fp8" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -129,6 +131,9 @@ Test(config, says_what_is_wrong)
         { "tova:drop=0.5:heads=", "tova: heads must be all or own, not ''" },
         { "tova:drop=0.5:window=1", "tova has no parameter 'window', only drop, heads" },
         { "pyramidkv:drop=0.5:kernel=4", "pyramidkv: kernel must be odd" },
+        { "kvzip:drop=0.5:prefix=keep", "kvzip: prefix must be protect or kvpress, not 'keep'" },
+        { "kvzip:drop=0.5:over=head", "kvzip: over must be all or layer, not 'head'" },
+        { "adakv+kvzip:drop=0.5", "kvzip shares its budget among heads by itself, so adakv cannot precede it" },
         { "keydiff:drop=0.5+", "no method ''" },
         { "keydiff:drop=0.1..0.9/0.2", "not '0.1..0.9/0.2'" },
     };
@@ -285,15 +290,18 @@ Test(config, says_what_prefill_must_save)
                                 config_of("snapkv:drop=0.5"),
                                 config_of("adakv+h2o:drop=0.5"),
                                 config_of("tova:drop=0.5"),
-                                config_of("none") };
-    const struct config *list[] = { &c[0], &c[1], &c[2], &c[3], &c[4], &c[5] };
+                                config_of("none"),
+                                config_of("kvzip:drop=0.5") };
+    const struct config *list[] = { &c[0], &c[1], &c[2], &c[3], &c[4], &c[5], &c[6] };
     static const struct {
         int first, n;
         unsigned needs;
         int window;
     } want[] = {
-        { 0, 3, NEED_WINDOW_Q, 64 }, { 1, 1, NEED_NOTHING, 0 }, { 3, 1, NEED_COLUMN_SUMS, 0 },
-        { 4, 2, NEED_WINDOW_Q, 1 },  { 5, 1, NEED_NOTHING, 0 }, { 0, 6, NEED_WINDOW_Q | NEED_COLUMN_SUMS, 64 }
+        { 0, 3, NEED_WINDOW_Q, 64 },   { 1, 1, NEED_NOTHING, 0 },
+        { 3, 1, NEED_COLUMN_SUMS, 0 }, { 4, 2, NEED_WINDOW_Q, 1 },
+        { 5, 1, NEED_NOTHING, 0 },     { 0, 6, NEED_WINDOW_Q | NEED_COLUMN_SUMS, 64 },
+        { 6, 1, NEED_REPEAT, 0 },      { 4, 3, NEED_WINDOW_Q | NEED_REPEAT, 1 },
     };
     unsigned needs;
     int window;
@@ -434,6 +442,35 @@ Test(methods, sizes_of_ragged_heads_are_known_until_they_are_packed)
     cr_assert_eq(config_bytes_known(&packed, &llama, 2010), -1);
     cr_assert_eq(config_bytes_known(&coded, &llama, 2010), -1); // on the numbers of any head
     cr_assert_eq(config_keep_frac(&packed, &llama, 2010), 0.5);
+}
+
+/* Of all pairs, or of a layer's, (int)(pairs * drop) go, in double: as many as kvpress masks. */
+Test(methods, kvzip_drops_as_many_as_kvpress)
+{
+    static const struct {
+        const char *config;
+        int n;
+        int64_t first, all; // kept of what shares; of all layers
+    } at[] = { { "kvzip:drop=0.1", 2067, 167427, 167427 },
+               { "kvzip:drop=0.9", 2067, 18603, 18603 },
+               { "kvzip:drop=0.1:over=layer", 2067, 5581, 167430 },
+               { "kvzip:drop=0.9:over=layer:prefix=kvpress", 2067, 621, 18630 },
+               { "kvzip:drop=0.7", 10, 270, 270 },
+               { "kvzip:drop=0.7:over=layer", 10, 9, 270 },
+               { "kvzip:drop=0", 7, 630, 630 },
+               { "kvzip:drop=0.999999", 1, 1, 1 } };
+    const struct kv_shape shape = { 30, 9, 3, 64, DTYPE_F32 };
+
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        const struct config c = config_of(at[i].config), packed = config_of("kvzip:drop=0.5+kivi:bits=4");
+        bool layer = strstr(at[i].config, "layer");
+        struct config_share share = config_share(&c, &shape, at[i].n, 0);
+        cr_assert(share.layers == (layer ? 1 : 30) && share.pairs == at[i].first && share.floor == 0, "%s: %lld",
+                  at[i].config, (long long)share.pairs);
+        cr_assert_float_eq(config_keep_frac(&c, &shape, at[i].n), (double)at[i].all / 90 / at[i].n, 1e-12);
+        cr_assert_eq(config_bytes_known(&c, &shape, at[i].n), at[i].all * 256 + 90 * 4);
+        cr_assert(config_is_ragged(&c) && config_bytes_known(&packed, &shape, at[i].n) == -1);
+    }
 }
 
 /* The tensors of two heads with 100 and 33 tokens. */

@@ -144,7 +144,12 @@ Test(payload, holds_the_rows_of_a_variant)
                                         "keydiff:drop=0.2+cachegen:cdf=chunk",
                                         "adakv+h2o:drop=0.5+cachegen",
                                         "fp8",
-                                        "adakv+h2o:drop=0.5+fp8:scale=token" };
+                                        "adakv+h2o:drop=0.5+fp8:scale=token",
+                                        "kvzip:drop=0.5",
+                                        "kvzip:drop=0.97", // 9 of head 0, 3 of head 1, none of layer 1
+                                        "kvzip:drop=0.97+kivi:bits=4",
+                                        "kvzip:drop=0.333:over=layer",
+                                        "kvzip:drop=0.4+kivi:bits=2" };
     enum { NAMES = sizeof(name) / sizeof(*name) };
     static const char *const dtype[] = { "f32", "bf16" };
     char path[] = "/tmp/evp-payload-XXXXXX";
@@ -197,7 +202,8 @@ static float unpacked(const struct packed_payload *p, int layer, const char *sid
 /* The packed parts are enough to get the variant's rows back, also those of heads of different lengths. */
 Test(payload, of_a_quantiser_unpacks_to_the_variant)
 {
-    static const char *const name[] = { "kivi:bits=2", "adakv+h2o:drop=0.3+kivi:bits=2" };
+    static const char *const name[] = { "kivi:bits=2", "adakv+h2o:drop=0.3+kivi:bits=2", "kvzip:drop=0.5+kivi:bits=2",
+                                        "kvzip:drop=0.97+kivi:bits=2" };
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct packed_payload p;
@@ -205,7 +211,7 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
 
     close(mkstemp(path));
     cache_init(&c, 100);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 4; i++) {
         struct config config = config_of(name[i]);
         struct made m = made_of(&c, &config);
         cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
@@ -420,6 +426,27 @@ Test(payload, refuses_streams_of_another_size)
                         "is I8, not U8");
     expect_refused_with("cachegen", "layers.0.k_sizes\":{", "layers.9.k_sizes\":{", "'layers.0.k_sizes' is missing");
     expect_refused_with("cachegen", "\"cachegen\"", "\"cachegem\"", "no method 'cachegem'");
+}
+
+/* kvzip's layers share: only all lengths together are known. */
+Test(payload, refuses_lengths_of_all_layers_that_do_not_add_up)
+{
+    struct image image = image_of("kvzip:drop=0.5", 100);
+    struct packed_payload p;
+    struct err err;
+    int n[L][G];
+
+    cr_assert_eq(packed_payload_parse(&p, image.at, image.n, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    for (int l = 0; l < L; l++)
+        packed_payload_lengths(&p, l, n[l]);
+    cr_assert_eq(n[0][0] + n[0][1] + n[1][0] + n[1][1], L * G * 50);
+    cr_assert_neq(n[0][0] + n[0][1], G * 50, "as if each layer had its own");
+    packed_payload_close(&p);
+    free(image.at);
+    expect_refused_with("kvzip:drop=0.5", "kvzip:drop=0.5", "kvzip:drop=0.4",
+                        "the tensors 'layers.N.lengths' add up to 200 tokens, but kvzip:drop=0.4 keeps 240");
+    expect_refused_with("kvzip:drop=0.5:over=layer", "kvzip:drop=0.5:over", "kvzip:drop=0.4:over",
+                        "tensor 'layers.0.lengths' adds up to 100 tokens, but kvzip:drop=0.4:over=layer keeps 120");
 }
 
 /* ---- limits -------------------------------------------------------------- */

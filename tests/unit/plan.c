@@ -231,6 +231,8 @@ static int do_work(struct engine *e, const struct engine_plan *plan, const struc
     configs_need(work->config, work->n_configs, &p.needs, &p.window);
     if (!code)
         code = session_prefill(s, &p, NULL, err);
+    if (!code)
+        code = session_repeat(s, &p, err);
     if (!code) {
         c = compressor_new(session_full(s), work->config, work->n_configs, err);
         code = c ? 0 : err->code;

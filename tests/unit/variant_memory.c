@@ -19,6 +19,8 @@ static const char *const lists[][6] = {
     { "adakv+knorm:drop=0.3+cam:window=16+kivi:bits=2", "snapkv:drop=0.5:window=8+cam:window=3", NULL },
     { "knorm:drop=0.3+merge_cos", NULL },
     { "arkv:drop=0.3:window=8", "arkv:drop=0.7:window=8", "arkv:drop=0:window=16", NULL },
+    { "kvzip:drop=0.5", "kvzip:drop=0.9:prefix=kvpress:over=layer", NULL },
+    { "kvzip:drop=0.3+kivi:bits=2", "kvzip:drop=0.6:over=layer+kivi:bits=4", NULL },
 };
 enum { LISTS = sizeof(lists) / sizeof(*lists) };
 
@@ -133,8 +135,8 @@ Test(variant_memory, counts_what_prefill_saves)
 {
     static const struct kv_shape f32 = { 3, 8, 2, 64, DTYPE_F32 }, bf16 = { 3, 8, 2, 64, DTYPE_BF16 };
     const struct config c[] = { config_of("snapkv:drop=0.5"), config_of("tova:drop=0.5"), config_of("h2o:drop=0.5"),
-                                config_of("knorm:drop=0.5") };
-    const struct config *list[] = { &c[0], &c[1], &c[2], &c[3] };
+                                config_of("knorm:drop=0.5"), config_of("kvzip:drop=0.5") };
+    const struct config *list[] = { &c[0], &c[1], &c[2], &c[3], &c[4] };
 
     cr_assert_eq(configs_side_bytes(list, 1, &f32, 1000), 3 * 64 * 8 * 64 * 4);
     cr_assert_eq(configs_side_bytes(list, 1, &bf16, 1000), 3 * 64 * 8 * 64 * 2);
@@ -143,6 +145,7 @@ Test(variant_memory, counts_what_prefill_saves)
     cr_assert_eq(configs_side_bytes(list + 2, 1, &bf16, 1001), 24064); // 6 * 1001 * 4 = 24024, in pieces of 64
     cr_assert_eq(configs_side_bytes(list, 4, &f32, 1000), 3 * 64 * 8 * 64 * 4 + 3 * 2 * 1000 * 4);
     cr_assert_eq(configs_side_bytes(list + 3, 1, &f32, 1000), 0);
+    cr_assert_eq(configs_side_bytes(list + 4, 1, &bf16, 1001), 24064);
 }
 
 /* A whole number of seconds, one later at each look. */

@@ -27,6 +27,9 @@ static const char *const every_method[] = {
     "adakv+pyramidkv:drop=0.5:window=4",
     "adakv+tova:drop=0.9",
     "adakv:safeguard=1+knorm:drop=0.25",
+    "kvzip:drop=0.5",
+    "kvzip:drop=0.97:prefix=kvpress", // a head keeps none
+    "kvzip:drop=0.333:over=layer",
 };
 enum { METHODS = sizeof(every_method) / sizeof(*every_method) };
 
@@ -60,8 +63,14 @@ static void expect_rows(const struct cache *c, const struct config *config, cons
         }
     }
     cr_assert(v->kept || pairs == L * G * T, "%s", config->name);
-    for (int l = 0; l < L; l++)
-        cr_assert_eq(v->rows[l * G].n + v->rows[l * G + 1].n, G * config_n_keep(config, &v->shape, T, l));
+    for (int l = 0, layers; l < L; l += layers) {
+        struct config_share share = config_share(config, &v->shape, T, l);
+        int64_t sum = 0;
+        layers = share.layers ? share.layers : 1;
+        for (int h = l * G; h < (l + layers) * G; h++)
+            sum += v->rows[h].n;
+        cr_assert_eq(sum, share.pairs, "%s", config->name);
+    }
     for (int i = 0; i < L * v->n_parts; i++)
         bytes += (int64_t)packed_part_bytes(&v->parts[i]);
     cr_assert(v->bytes == bytes && bytes == config_bytes_known(config, &v->shape, T), "%s", config->name);
@@ -136,6 +145,14 @@ static void count_columns(struct backend *be, const struct column_job *job)
     n_scorings++;
 }
 
+static void (*true_copy)(struct backend *, void *, const void *, size_t);
+
+static void count_copy(struct backend *be, void *dst, const void *src, size_t bytes)
+{
+    n_scorings++;
+    true_copy(be, dst, src, bytes);
+}
+
 Test(variants, are_scored_once_for_all_drops)
 {
     const struct config norms[] = { config_of("knorm:drop=0.1"), config_of("knorm:drop=0.5"),
@@ -143,6 +160,9 @@ Test(variants, are_scored_once_for_all_drops)
     const struct config windows[] = { config_of("snapkv:drop=0.5"), config_of("pyramidkv:drop=0.5"),
                                       config_of("adakv+pyramidkv:drop=0.5:beta=10"),
                                       config_of("snapkv:drop=0.5:kernel=7") };
+    const struct config repeats[] = { config_of("kvzip:drop=0.5"), config_of("kvzip:drop=0.1:over=layer"),
+                                      config_of("kvzip:drop=0.5+kivi:bits=2"),
+                                      config_of("kvzip:drop=0.5:prefix=kvpress") };
     struct made made[4];
     struct cache c;
 
@@ -157,6 +177,13 @@ Test(variants, are_scored_once_for_all_drops)
     c.be->column_stats = count_columns;
     made_all(&c, windows, 4, made);
     cr_assert_eq(n_scorings, 2 * L); // kernel=7 has scores of its own
+    for (int i = 0; i < 4; i++)
+        made_release(&made[i]);
+    n_scorings = 0;
+    true_copy = c.be->copy;
+    c.be->copy = count_copy;
+    made_all(&c, repeats, 4, made);
+    cr_assert_eq(n_scorings, 2); // and prefix=kvpress
     for (int i = 0; i < 4; i++)
         made_release(&made[i]);
     cache_release(&c);
@@ -282,6 +309,30 @@ Test(variants, h2o_keeps_what_most_tokens_attend_to)
         expect_best(&c, "adakv:safeguard=0+h2o:drop=0.9", score, G, 0);
         expect_best(&c, "adakv:safeguard=0.01+h2o:drop=0.9", score, G, 1); // (int)(6 * 0.01), at least 1
         expect_best(&c, "adakv:safeguard=1+h2o:drop=0.5", score, 1, 0);    // each its own
+        cache_release(&c);
+    }
+}
+
+Test(variants, kvzip_keeps_what_repeating_attends_to)
+{
+    enum { T = 61, SINK = 4 };
+    double protect[L * G * T], kvpress[L * G * T];
+    struct cache c;
+
+    for (int b = 0; b < BACKENDS; b++) {
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (int i = 0; i < L * G * T; i++) {
+            protect[i] = i % T < HEAD ? 2 : (double)c.repeat_max[i];
+            kvpress[i] = i % T < SINK ? 2 : (double)c.repeat_max[i];
+        }
+        expect_best(&c, "kvzip:drop=0.4", protect, L * G, 0);
+        expect_best(&c, "kvzip:drop=0.4:over=layer", protect, G, 0);
+        expect_best(&c, "kvzip:drop=0.4:prefix=kvpress", kvpress, L * G, 0);
+        expect_best(&c, "kvzip:drop=0.4:prefix=kvpress:over=layer", kvpress, G, 0);
+        expect_best(&c, "kvzip:drop=0.9", protect, L * G, 0); // fewer than the tokens of the template
+        c.full.n_head = 0;                                    // no template
+        expect_best(&c, "kvzip:drop=0.4", kvpress, L * G, 0);
         cache_release(&c);
     }
 }

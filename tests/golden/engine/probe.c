@@ -131,7 +131,8 @@ static int answers(struct engine *e, const struct input *in, char **arg, struct 
     struct session *s = engine_start(e, &work, 1, 0, err);
     struct prefill p = { .ids = in->line[0].ids, .n = in->line[0].n };
     configs_need(list, n, &p.needs, &p.window);
-    if (!s || session_prefill(s, &p, &prefill_s, err) || variants_of(s, list, n, variant, err))
+    if (!s || session_prefill(s, &p, &prefill_s, err) || session_repeat(s, &p, err) ||
+        variants_of(s, list, n, variant, err))
         return err->code;
     struct answer *answer = calloc((size_t)n * LINES, sizeof(*answer));
     struct decode job = { .variant = at,

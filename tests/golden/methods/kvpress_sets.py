@@ -2,12 +2,13 @@
 
 Presses run inside attention, but only the cache they leave differs: so one prefill serves them all, each press being
 called as its own hook would call it. h2o needs the attention itself, which only the eager implementation returns: it
-gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys are to be masked.
+gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys are to be masked. KVzipPress does too,
+after passes of its own over the cache, whose scores serve all its configs.
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, BlockPress, CURPress, KeyDiffPress, KnormPress, LagKVPress, MergingPress,
-                     ObservedAttentionPress, PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
+from kvpress import (AdaKVPress, BlockPress, CURPress, KeyDiffPress, KnormPress, KVzipPress, LagKVPress,
+                     MergingPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
@@ -78,6 +79,27 @@ class Every(BasePress):
         return keys, values
 
 
+class Zip(KVzipPress):
+    """Keeps its scores, so that one reconstruction serves every ratio, and both ways to share."""
+
+    def compress_post(self, model):
+        self.found, self.head = self.score_val.clone(), self.prefix_length
+
+    def masked(self, model, drop, layerwise):
+        self.compression_ratio, self.layerwise, self.score_val = drop, layerwise, self.found.clone()
+        super().compress_post(model)
+        masked = [layer.self_attn.masked_key_indices for layer in model.model.layers]
+        for layer in model.model.layers:
+            layer.self_attn.masked_key_indices = None
+        return self.score_val[:, 0], masked
+
+
+def zip_values(config):
+    values = dict(p.split("=") for p in config.split(":")[1:])
+    assert values["prefix"] == "kvpress"
+    return float(values["drop"]), values.get("over") == "layer"
+
+
 class Oracle:
     def __init__(self, folder, text, configs):
         self.model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, attn_implementation="sdpa").eval()
@@ -88,7 +110,8 @@ class Oracle:
         self.head, self.tail = chat.split(MARK)
         self.ids = packing.context_ids(self.encode, self.head + text)
         self.text = text
-        presses = {c: press_of(c) for c in configs}
+        zips = [c for c in configs if c.startswith("kvzip")]
+        presses = {c: press_of(c) for c in configs if c not in zips}
         observed = {c: p for c, p in presses.items() if isinstance(p, ObservedAttentionPress)}
         self.every = Every({c: p for c, p in presses.items() if c not in observed})
         cache = self.prefill(self.every)
@@ -100,6 +123,13 @@ class Oracle:
             self.model.set_attn_implementation("sdpa")
             for part in ("scores", "rows", "masked", "chosen"):
                 getattr(self.every, part).update(getattr(eager, part))
+        if zips:
+            press = Zip(compression_ratio=0.5)
+            self.prefill(press)
+            self.zip_head = press.head
+            for config in zips:
+                self.every.scores[config], self.every.masked[config] = press.masked(self.model, *zip_values(config))
+                self.every.rows[config] = [(k[None], v[None]) for k, v in self.full]
 
     @torch.no_grad()
     def prefill(self, press):
@@ -121,6 +151,8 @@ class Oracle:
         if self.every.chosen[config]:
             sure = [layer.sort().values.tolist() for layer in self.every.chosen[config]]
             return sure, [[[]] * len(layer) for layer in sure]
+        if config.startswith("kvzip"):
+            return self.kept_together(config)
         sure, loose = [], []
         for scores, rows, masked in zip(*(part[config] for part in (self.every.scores, self.every.rows,
                                                                     self.every.masked))):
@@ -151,6 +183,23 @@ class Oracle:
         for layer, (keys, values) in enumerate(self.full):
             at = torch.tensor(kept[layer])[..., None].expand(-1, -1, keys.shape[-1])
             self.every.rows[config][layer] = keys.gather(1, at)[None], values.gather(1, at)[None]
+
+    def kept_together(self, config):
+        """The same where the heads of a layer, or of all layers, share what they keep."""
+        drop, layerwise = zip_values(config)
+        s = self.every.scores[config]
+        (layers, heads, T), flat = s.shape, s.reshape(len(s) if layerwise else 1, -1)
+        n = flat.shape[1] - int(flat.shape[1] * drop)
+        ranked = flat.sort(descending=True).values
+        inside, outside = ranked[:, n - 1:n], ranked[:, n:n + 1]
+        slack = TIE * inside.abs()
+        stays = (flat > outside + slack).reshape(s.shape)
+        may = (flat >= inside - slack).reshape(s.shape) & ~stays
+        is_kept = torch.ones(s.shape, dtype=torch.bool)
+        for layer, masked in enumerate(self.every.masked[config]):
+            is_kept[layer, masked[1], masked[2]] = False
+        assert not (stays & ~is_kept).any() and not (is_kept & ~(stays | may)).any(), "not what kvpress masks"
+        return [[[torch.nonzero(head).flatten().tolist() for head in layer] for layer in which] for which in (stays, may)]
 
     @torch.no_grad()
     def answers(self, config, questions, n):

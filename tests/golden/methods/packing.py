@@ -43,16 +43,24 @@ def n_kept(config, n):
     return [round(high - layer * (high - low) / (LAYERS - 1)) for layer in range(LAYERS)]
 
 
+def n_pairs(config, n):
+    """What all layers keep."""
+    if not config.startswith("kvzip"):
+        return sum(KV_HEADS * k for k in n_kept(config, n))
+    times, every = (LAYERS, KV_HEADS * n) if "over=layer" in config else (1, LAYERS * KV_HEADS * n)
+    return times * (every - int(every * float(re.search("drop=([0-9.]+)", config)[1])))
+
+
 def size(config, n):
     """Bytes of a variant, from the formulas of the methods' papers. Heads of different lengths have one each."""
     bits = int((re.search("bits=([0-9]+)", config) or [0, 16])[1])
-    total = sum(KV_HEADS * k * HEAD_DIM * 4 for k in n_kept(config, n))
+    total = n_pairs(config, n) * HEAD_DIM * 4
     if bits < 16:
         n = n_kept(config, n)[0]
         keys, values = n - n % 32, max(0, n - 32)
         packed = (keys + values) * (HEAD_DIM * bits // 8 + HEAD_DIM // 32 * 4)
         total = LAYERS * KV_HEADS * (packed + (2 * n - keys - values) * HEAD_DIM * 2)
-    return total + LAYERS * KV_HEADS * 4 * config.startswith("adakv")
+    return total + LAYERS * KV_HEADS * 4 * config.startswith(("adakv", "kvzip"))
 
 
 def stream(kind, header, rows):

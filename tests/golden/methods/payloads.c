@@ -88,6 +88,8 @@ static int run(char **arg, struct err *err)
     struct session *s = engine_start(e, &work, 1, 0, err);
     code = s ? session_prefill(s, &want, &seconds, err) : err->code;
     if (!code)
+        code = session_repeat(s, &want, err);
+    if (!code)
         code = write_all(s, &want, &work, arg[3], err);
     session_free(s);
     engine_close(e);
