@@ -31,11 +31,18 @@ static inline size_t arithmetic_bound(size_t n)
 /* Writes a stream of n symbols; returns its bytes. `to` has room for arithmetic_bound(n). */
 size_t arithmetic_encode(uint8_t *to, const uint8_t *symbol, int n, const struct symbol_cdf *cdf);
 
-/* Reads symbols, `stride` apart, from any bytes. -1: they are not a stream of n symbols under this CDF. */
+/* Reads up to STREAMS_MAX streams of n symbols each from any bytes, step by step together: a symbol of one does not wait
+ * for the one before it of another. Symbol i of stream j goes to symbol[i * stride + j]. -1: a stream is not one of n
+ * symbols under its CDF. */
 struct stream {
     const uint8_t *at;
     size_t n;
 };
-int arithmetic_decode(uint8_t *symbol, int n, size_t stride, const struct stream *in, const struct symbol_cdf *cdf);
+struct coded_stream {
+    struct stream in;
+    struct symbol_cdf cdf;
+};
+enum { STREAMS_MAX = 16 };
+int arithmetic_decode(uint8_t *symbol, int n, size_t stride, const struct coded_stream *stream, int n_streams);
 
 #endif

@@ -73,16 +73,21 @@ uint64_t cachegen_bytes(const void *sizes, int64_t n)
 
 int cachegen_decode(uint8_t *symbol, const struct cachegen_chunk *chunk)
 {
+    const size_t bounds = 2 * (size_t)chunk->steps;
     struct stream rest = chunk->streams;
-    struct symbol_cdf cdf;
+    struct coded_stream stream[STREAMS_MAX];
 
-    for (int c = 0; c < chunk->columns; c++) {
-        const struct stream in = { rest.at, chunk->sizes[c] };
-        if (in.n > rest.n ||
-            !cachegen_cdf_read(&cdf, chunk->cdfs + (size_t)c * 2 * (size_t)chunk->steps, chunk->steps) ||
-            arithmetic_decode(symbol + c, chunk->n, (size_t)chunk->columns, &in, &cdf))
+    for (int first = 0, n; first < chunk->columns; first += n) {
+        for (n = 0; n < STREAMS_MAX && first + n < chunk->columns; n++) {
+            size_t size = chunk->sizes[first + n];
+            if (size > rest.n ||
+                !cachegen_cdf_read(&stream[n].cdf, chunk->cdfs + (size_t)(first + n) * bounds, chunk->steps))
+                return -1;
+            stream[n].in = (struct stream){ rest.at, size };
+            rest = (struct stream){ rest.at + size, rest.n - size };
+        }
+        if (arithmetic_decode(symbol + first, chunk->n, (size_t)chunk->columns, stream, n))
             return -1;
-        rest = (struct stream){ rest.at + in.n, rest.n - in.n };
     }
     return 0;
 }

@@ -14,19 +14,19 @@ enum { COLUMNS = 16 };
 static void expect_same(const struct cachegen_chunk *chunk, const uint8_t *symbol, int c)
 {
     uint8_t mine[CACHEGEN_CHUNK], again[CACHEGEN_CHUNK], stream[2 * CACHEGEN_CHUNK + 1];
-    struct symbol_cdf cdf;
+    struct coded_stream coded;
 
-    if (!cachegen_cdf_read(&cdf, chunk->cdfs + c * 2 * chunk->steps, chunk->steps))
+    if (!cachegen_cdf_read(&coded.cdf, chunk->cdfs + c * 2 * chunk->steps, chunk->steps))
         abort();
     for (int t = 0; t < chunk->n; t++) {
         mine[t] = symbol[t * chunk->columns + c];
-        if (mine[t] >= cdf.n_symbols)
+        if (mine[t] >= coded.cdf.n_symbols)
             abort();
     }
-    size_t n = arithmetic_encode(stream, mine, chunk->n, &cdf);
+    size_t n = arithmetic_encode(stream, mine, chunk->n, &coded.cdf);
+    coded.in = (struct stream){ stream, n };
     if (n != chunk->sizes[c] || n > arithmetic_bound((size_t)chunk->n) ||
-        arithmetic_decode(again, chunk->n, 1, &(struct stream){ stream, n }, &cdf) ||
-        memcmp(again, mine, (size_t)chunk->n) != 0)
+        arithmetic_decode(again, chunk->n, 1, &coded, 1) || memcmp(again, mine, (size_t)chunk->n) != 0)
         abort();
 }
 

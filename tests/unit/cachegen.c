@@ -119,13 +119,13 @@ static double information(struct coded_side *s)
         int n = s->rows.lengths.n[g];
         for (int64_t i = 0; i < K2 * cachegen_chunks(n); at += *size++, i++) {
             uint8_t symbol[CACHEGEN_CHUNK];
-            struct symbol_cdf cdf;
+            struct coded_stream coded = { .in = { at, *size } };
             int64_t list = s->value[0] != 0 ? i : i % K2;
             int tokens = cachegen_chunk_tokens(i / K2, n);
-            cr_assert(cachegen_cdf_read(&cdf, cdfs + list * 2 * steps, steps));
-            cr_assert_eq(arithmetic_decode(symbol, tokens, 1, &(struct stream){ at, *size }, &cdf), 0);
+            cr_assert(cachegen_cdf_read(&coded.cdf, cdfs + list * 2 * steps, steps));
+            cr_assert_eq(arithmetic_decode(symbol, tokens, 1, &coded, 1), 0);
             for (int t = 0; t < tokens; t++)
-                bits -= log2((cdf.at[symbol[t] + 1] - cdf.at[symbol[t]]) / 65536.);
+                bits -= log2((coded.cdf.at[symbol[t] + 1] - coded.cdf.at[symbol[t]]) / 65536.);
         }
         cdfs += K2 * cachegen_cdf_lists(s->value[0] != 0 ? CACHEGEN_EACH_CHUNK : CACHEGEN_CONTEXT, n) * 2 * steps;
     }
