@@ -1,7 +1,8 @@
 /* cachegen against LMCache's formula and torchac (tests/golden/cachegen/golden.txt), and its streams as hostile bytes. */
 #include "base/digest.h"
-#include "base/half.h"
+#include "base/file.h"
 #include "formats/cachegen_codes.h"
+#include "loader/libevicpress/evp_payload.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>
@@ -160,4 +161,97 @@ Test(cachegen, codes_as_lmcache_and_torchac)
     }
     fclose(f);
     cr_assert_eq(n, 30);
+}
+
+/* ---- bytes that are not right ------------------------------------------- */
+
+/* One stream of 256 symbols of 31. */
+static size_t make_stream(uint8_t *to, struct coded_stream *coded)
+{
+    int count[SYMBOLS_MAX] = { 0 };
+    uint8_t symbol[CACHEGEN_CHUNK];
+
+    for (int t = 0; t < CACHEGEN_CHUNK; t++)
+        count[symbol[t] = (uint8_t)(t * t % 31)]++;
+    cachegen_cdf_make(&coded->cdf, count, 15);
+    size_t n = arithmetic_encode(to, symbol, CACHEGEN_CHUNK, &coded->cdf);
+    coded->in = (struct stream){ to, n };
+    return n;
+}
+
+/* A stream that is cut, too long, or of other symbols than were counted. */
+Test(cachegen, refuses_streams_that_do_not_end_where_they_say)
+{
+    uint8_t bytes[2 * CACHEGEN_CHUNK + 1] = { 0 }, symbol[CACHEGEN_CHUNK];
+    struct coded_stream coded;
+    size_t n = make_stream(bytes, &coded);
+
+    cr_assert_eq(arithmetic_decode(symbol, CACHEGEN_CHUNK, 1, &coded, 1), 0);
+    for (size_t cut = 0; cut < n; cut++) {
+        coded.in.n = cut;
+        cr_assert_eq(arithmetic_decode(symbol, CACHEGEN_CHUNK, 1, &coded, 1), -1, "%zu of %zu", cut, n);
+    }
+    coded.in.n = n + 1;
+    cr_assert_eq(arithmetic_decode(symbol, CACHEGEN_CHUNK, 1, &coded, 1), -1);
+    memset(bytes, 0xff, sizeof(bytes)); // the share after the last symbol
+    coded.in.n = n;
+    cr_assert_eq(arithmetic_decode(symbol, CACHEGEN_CHUNK, 1, &coded, 1), -1);
+}
+
+Test(cachegen, refuses_bounds_that_do_not_ascend)
+{
+    uint16_t stored[30];
+    uint8_t bytes[2 * CACHEGEN_CHUNK + 1];
+    struct coded_stream coded;
+    struct symbol_cdf cdf;
+
+    make_stream(bytes, &coded);
+    cachegen_cdf_write(stored, &coded.cdf);
+    cr_assert(cachegen_cdf_read(&cdf, stored, 15));
+    for (int i = 0; i < 30; i++) {
+        uint16_t good = stored[i];
+        stored[i] = i ? stored[i - 1] : 0;
+        cr_assert_not(cachegen_cdf_read(&cdf, stored, 15), "%d", i);
+        stored[i] = good;
+    }
+    stored[29] = 65503 + 31;
+    cr_assert_not(cachegen_cdf_read(&cdf, stored, 15));
+}
+
+/* What evp_fetch_rows() says of a payload with one byte changed in a tensor of layer 1, whose checksum is not compared. */
+static int fetch_damaged(const char *name, size_t byte, int add, struct evp_error *error)
+{
+    struct evp_payload *p = calloc(1, sizeof(*p));
+    struct evp_prefix prefix = { 0 };
+    struct buf file = { 0 };
+    struct payload head;
+    struct err err;
+    static float to[20 * K];
+
+    cr_assert_eq(file_read(&file, "tests/fuzz/corpus/payload_rows/streams", 1 << 20, &err), 0);
+    cr_assert_eq(payload_parse(&head, file.at, file.n, &err), 0);
+    prefix.n_tokens = head.n_tokens;
+    prefix.size = file.n;
+    snprintf(prefix.config, sizeof(prefix.config), "%s", head.config);
+    snprintf(prefix.token_digest, sizeof(prefix.token_digest), "%s", head.token_digest);
+    file.at[(const char *)safetensors_find(&head.st, name)->at - file.at + (ptrdiff_t)byte] += (char)add;
+    payload_close(&head);
+    p->file = (struct prefix_file){ .blob = blob_of_bytes(file.at, file.n), .path = "x", .stats = stats_new() };
+    cr_assert_eq(payload_begin(p, &prefix, &err), 0);
+    const struct evp_rows rows = { .layer = 1, .n = 1, .type = EVICPRESS_F32, .verify = EVICPRESS_TRUST };
+    int code = evp_fetch_rows(p, &rows, to, sizeof(to), error);
+    evp_payload_close(p);
+    buf_release(&file);
+    return code;
+}
+
+Test(cachegen, damaged_tensors_of_a_payload_are_named)
+{
+    struct evp_error error;
+
+    cr_assert_eq(fetch_damaged("layers.1.k_streams", 0, 0, &error), EVICPRESS_OK, "%s", error.text);
+    cr_assert_eq(fetch_damaged("layers.1.k_sizes", 0, 1, &error), EVICPRESS_DAMAGED);
+    cr_assert_str_eq(error.text, "'x': the streams of the keys of layer 1 are damaged");
+    cr_assert_eq(fetch_damaged("layers.1.k_cdfs", 1, 120, &error), EVICPRESS_DAMAGED);
+    cr_assert_str_eq(error.text, "'x': the streams of the keys of layer 1 are damaged");
 }
