@@ -7,8 +7,10 @@
 enum { CONFIGS = 32 };
 
 /* Every token is kept; and as many in each layer and head. */
-#define ALL_TOKENS   "none", "kivi", "cachegen", "fp8"
-#define EQUAL_TOKENS "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm", "lagkv", "random", "cur", "arkv"
+#define ALL_TOKENS "none", "kivi", "cachegen", "fp8"
+#define EQUAL_TOKENS                                                                                                   \
+    "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm", "lagkv", "random", "cur", "arkv",                     \
+        "expected_attention", "criticalkv+snapkv", "criticalkv+expected_attention"
 
 /* In the order of TIERS_ENGINES; without configs: all. */
 static const struct {

@@ -172,6 +172,25 @@ static double score_bytes(const struct backend *be, const struct kv_rows *heads,
     return own_bytes(be, rows * head_dim) + 4 * rows;
 }
 
+static double form_numbers(int n_heads, int head_dim)
+{
+    return (double)n_heads * (head_dim + 1) * head_dim;
+}
+
+static double moment_bytes(const struct backend *be, const struct moment_job *job)
+{
+    double rows = (double)(job->n_tokens - job->first) * job->n_heads;
+
+    return own_bytes(be, rows * job->head_dim) + 2 * 4 * form_numbers(job->n_heads, job->head_dim);
+}
+
+static double form_bytes(const struct backend *be, const struct kv_rows *heads, int n_heads, int group, int head_dim)
+{
+    double rows = kv_rows_of(heads, n_heads);
+
+    return own_bytes(be, rows * head_dim) + 4 * form_numbers(n_heads * group, head_dim) + 4 * rows * group;
+}
+
 /* Numbers, their codes, and their scales. */
 static double quant_bytes(const struct backend *be, const struct quant_item *item, int n_items)
 {
@@ -207,7 +226,7 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
        (in, dst, pitch, n, host, bytes), 0, (double)bytes * (1 + n))                                                  \
     SAME(int, sync, (struct backend *be, struct err *err), (in, err))                                                 \
     SAME(double, clock, (struct backend *be), (in))                                                                   \
-    SAME(double, watched, (struct backend *be), (in))                                                                 \
+    SAME(double, watched, (struct backend *be, int hand), (in, hand))                                                 \
     SAME(struct device_memory, memory, (struct backend *be), (in))                                                    \
     SAME(size_t, scratch, (struct backend *be, const struct work_shape *work), (in, work))                            \
     /* weights */                                                                                                     \
@@ -245,6 +264,14 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
        (in, score, heads, n_heads, head_dim), 0, score_bytes(be, heads, n_heads, head_dim))                           \
     OP(column_stats, (struct backend *be, const struct column_job *job), (in, job),                                   \
        2 * job->attn.head_dim * attn_cost(&job->attn).pairs, column_bytes(be, job))                                   \
+    OP(moments, (struct backend *be, const struct moment_job *job), (in, job),                                        \
+       2.0 * (job->n_tokens - job->first) * form_numbers(job->n_heads, job->head_dim), moment_bytes(be, job))         \
+    OP(key_forms,                                                                                                     \
+       (struct backend *be, float *score, const float *form, const struct kv_rows *heads, int n_heads, int group,     \
+        int head_dim),                                                                                                \
+       (in, score, form, heads, n_heads, group, head_dim),                                                            \
+       2.0 * heads->n * form_numbers(n_heads * group, head_dim), form_bytes(be, heads, n_heads, group, head_dim))     \
+    OP(abs_sums, (struct backend *be, float *sum, struct mat x), (in, sum, x), 0, mat_bytes(x) + 4.0 * x.rows)        \
     OP(avg_pool, (struct backend *be, float *score, int n_heads, int n, int pitch, int width),                        \
        (in, score, n_heads, n, pitch, width), 0, 2 * 4.0 * n_heads * n)                                               \
     OP(scale_columns, (struct backend *be, float *score, int n_heads, int n, const float *factor),                    \
@@ -294,9 +321,9 @@ static void around_watch_start(struct backend *be)
     inner_of(be)->watch_start(inner_of(be));
 }
 
-static void around_watch_stop(struct backend *be)
+static void around_watch_stop(struct backend *be, int hand)
 {
-    inner_of(be)->watch_stop(inner_of(be));
+    inner_of(be)->watch_stop(inner_of(be), hand);
 }
 
 static void around_free(struct backend *be, void *at)

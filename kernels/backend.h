@@ -59,6 +59,8 @@ struct weight {
     void *at;
 };
 
+enum { WATCH_HANDS = 2 }; // of the stopwatch
+
 enum gemm_into { GEMM_SET, GEMM_ADD }; // out = x W^T + bias, or out += x W^T + bias
 
 /* Finishes new queries, keys and values: norms per head where the model has them, rotary embedding, keys and values
@@ -182,6 +184,15 @@ struct column_job {
     size_t pitch;
 };
 
+/* Sums over the queries of a pass, from token `first` on. With 1 as column K of every query:
+ * into[h][i][j] += sum over tokens t of q_t[i] * q_t[j] of query head h, i = 0 .. K, j = 0 .. K - 1. */
+struct moment_job {
+    const void *q; // (G, T, H/G, K), of the backend's dtype
+    int n_tokens, first;
+    int n_heads, n_kv_heads, head_dim;
+    float *into; // (H, K + 1, K)
+};
+
 /* A quantised matrix.
  *
  * QUANT_MINMAX: in groups of consecutive numbers of one line. A line is a column (QUANT_COLUMNS: per channel,
@@ -236,8 +247,8 @@ struct backend {
     enum dtype dtype;    // DTYPE_F32 or DTYPE_BF16
     int pass_rows;       // tokens in one pass at which products run at full speed
     uint64_t n_numbered; // attn_spans.number given out last
-    double watch_s;      // of the stopwatch of backends that compute on the host
-    bool plain_weights;  // a weight's `at` are its rows in the backend's dtype, one after the other
+    double watch_began, watch_s[WATCH_HANDS]; // the stopwatch of backends that compute on the host
+    bool plain_weights; // a weight's `at` are its rows in the backend's dtype, one after the other
 
     /* memory: plain addresses, so offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when memory runs out; 0 bytes give an address too. read waits for all earlier ops and returns the first
@@ -245,9 +256,9 @@ struct backend {
      * bound of the bytes that ops of these shapes take for themselves; the next read or sync refuses shapes that the
      * backend cannot compute.
      *
-     * A stopwatch, for parts of what the clock measures. watched: the seconds from each start to the stop after it, since
-     * the last call; waits. start and stop do not wait, except that CUDA's start waits until the 64th start before it has
-     * its stop. */
+     * A stopwatch with two hands, for parts of what the clock measures. watched: the seconds from each start to the stop of
+     * this hand after it, since the last call; waits. start and stop do not wait, except that CUDA's start waits until the
+     * 64th start before it has its stop. */
     void *(*alloc)(struct backend *, size_t bytes, struct err *);
     void (*free)(struct backend *, void *); // NULL is fine
     void (*write)(struct backend *, void *dst, const void *host, size_t bytes);
@@ -258,8 +269,8 @@ struct backend {
     int (*sync)(struct backend *, struct err *);
     double (*clock)(struct backend *);
     void (*watch_start)(struct backend *);
-    void (*watch_stop)(struct backend *);
-    double (*watched)(struct backend *);
+    void (*watch_stop)(struct backend *, int hand);
+    double (*watched)(struct backend *, int hand);
     struct device_memory (*memory)(struct backend *);
     size_t (*scratch)(struct backend *, const struct work_shape *);
 
@@ -299,6 +310,13 @@ struct backend {
     /* score[h][t] = -cos(k_t, mean over t of k_t / |k_t|); norms are raised to at least 1e-12, in the cosine to 1e-8 */
     void (*key_cosines)(struct backend *, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
     void (*column_stats)(struct backend *, const struct column_job *);
+    void (*moments)(struct backend *, const struct moment_job *);
+    /* score[h][t] = sum over i, j of k[i] * form[h][i][j] * k[j], i = 0 .. K, j = 0 .. K - 1: k is row t of the keys of
+     * head h / group, and k[K] = 1. The n_heads heads have equally many rows. score (n_heads * group, n) */
+    void (*key_forms)(struct backend *, float *score, const float *form /* (n_heads * group, K + 1, K) */,
+                      const struct kv_rows *heads, int n_heads, int group, int head_dim);
+    /* sum[t] = sum of |x| over row t of x (f32) */
+    void (*abs_sums)(struct backend *, float *sum, struct mat x);
     /* avg_pool1d in place, per row: stride 1, zero padding at both ends counted in the mean, `width` odd */
     void (*avg_pool)(struct backend *, float *score, int n_heads, int n, int pitch, int width);
     /* score[h][t] *= factor[t] */

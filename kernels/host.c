@@ -67,22 +67,21 @@ static double now(struct backend *be)
     return clock_now();
 }
 
-/* Between start and stop, watch_s is too low by the time of the start. */
 static void watch_start(struct backend *be)
 {
-    be->watch_s -= clock_now();
+    be->watch_began = clock_now();
 }
 
-static void watch_stop(struct backend *be)
+static void watch_stop(struct backend *be, int hand)
 {
-    be->watch_s += clock_now();
+    be->watch_s[hand] += clock_now() - be->watch_began;
 }
 
-static double watched(struct backend *be)
+static double watched(struct backend *be, int hand)
 {
-    double seconds = be->watch_s;
+    double seconds = be->watch_s[hand];
 
-    be->watch_s = 0;
+    be->watch_s[hand] = 0;
     return seconds;
 }
 

@@ -48,7 +48,13 @@ enum method_need {
     NEED_NOTHING = 0,
     NEED_WINDOW_Q = 1,    // post-rotary queries of the context's last `window` tokens
     NEED_COLUMN_SUMS = 2, // the attention that each key gets from all tokens
+    NEED_MOMENTS = 4,     // sums over the queries before their rotation, and over their products
+    NEED_VALUE_NORMS = 8, // the L1 norm of each value behind the output projection
     NEED_REPEAT = 16,     // the most attention that each key gets when the model repeats the context
+};
+enum {
+    MOMENT_FIRST = 4,      // the first token whose queries count in moments
+    POSITIONS_MORE = 4096, // positions after a context for which there are angles when moments are needed
 };
 
 /* The uncompressed cache of one context, as prefill leaves it. Owned by the session that made it. All addresses are on
@@ -60,14 +66,19 @@ struct kv_full {
     int n_tokens;               // T
     struct kv_store store;      // slot t holds token t
     const struct kv_rows *rows; // [L * G], each n = T; layer-major
-    const float *cos, *sin;     // (positions, half the rotated columns): rotary angles, for more positions than T
+    const float *cos, *sin;     // (positions, half the rotated columns): rotary angles, for more positions than T, with
+                                // moments for T + POSITIONS_MORE at least
     int window;                 // W: tokens whose queries are saved: the window asked for, at most T
     void *const *window_q;      // [L]: (G, W, H/G, K) post-rotary queries of the last W tokens, of shape.dtype
     const float *column_sums;   // (L * G, T): the attention of all tokens and H/G heads to each key, or NULL
     double column_sums_s;       // seconds to compute column_sums
     const float *repeat_max;    // (L * G, T): of the H/G heads of all tokens that repeat a key's chunk; or NULL
     double repeat_s;            // seconds to repeat the context
-    int n_head;                 // with repeat_max: tokens of the chat template before the text, first in the cache
+    int n_head;                 // tokens of the chat template before the text, first in the cache
+    int rotary;                 // rotated columns
+    const float *moments;       // (L * H, K + 1, K): as in struct moment_job, of tokens MOMENT_FIRST .. T - 1, or NULL
+    const float *value_norms;   // (L * G, T) in host memory: |W_o v|_1, the mean over the H/G heads, or NULL
+    double moments_s, value_norms_s; // seconds to compute them
 };
 
 struct evp_head; // methods/evp_method.h

@@ -7,8 +7,9 @@
 #include <math.h>
 
 extern const struct method method_adakv, method_knorm, method_keydiff, method_snapkv, method_pyramidkv, method_tova,
-    method_h2o, method_streamingllm, method_kvzip, method_lagkv, method_random, method_cur, method_arkv, method_cam,
-    method_merge_cos, method_kivi, method_cachegen, method_fp8;
+    method_h2o, method_streamingllm, method_kvzip, method_lagkv, method_random, method_cur, method_arkv,
+    method_expected_attention, method_criticalkv, method_cam, method_merge_cos, method_kivi, method_cachegen,
+    method_fp8;
 
 /* The first parameter of every dropping method. max is the largest number below 1 that a range can produce. */
 #define PARAM_DROP                                                                                                     \

@@ -229,7 +229,7 @@ void configs_need(const struct config *const *configs, int n, unsigned *needs, i
 
 size_t configs_side_bytes(const struct config *const *configs, int n, const struct kv_shape *shape, int n_tokens)
 {
-    size_t L = (size_t)shape->n_layers, T = (size_t)n_tokens, bytes = 0;
+    size_t L = (size_t)shape->n_layers, T = (size_t)n_tokens, K = (size_t)shape->head_dim, bytes = 0;
     unsigned needs;
     int window;
 
@@ -241,6 +241,8 @@ size_t configs_side_bytes(const struct config *const *configs, int n, const stru
         bytes += pool_size(L * (size_t)shape->n_kv_heads * T * sizeof(float));
     if (needs & NEED_REPEAT)
         bytes += pool_size(L * (size_t)shape->n_kv_heads * T * sizeof(float));
+    if (needs & NEED_MOMENTS)
+        bytes += pool_size(L * (size_t)shape->n_heads * (K + 1) * K * sizeof(float));
     return bytes;
 }
 

@@ -45,6 +45,13 @@ static int call_score(struct scores *s, const struct kv_full *full, struct err *
     return s->share ? m->score_shares(full, s->stage.value, s->at, s->share, err) : err_nomem(err);
 }
 
+/* The seconds that prefill took for side outputs. */
+static double need_seconds(const struct kv_full *full, unsigned needs)
+{
+    return (needs & NEED_COLUMN_SUMS ? full->column_sums_s : 0) + (needs & NEED_REPEAT ? full->repeat_s : 0) +
+           (needs & NEED_MOMENTS ? full->moments_s : 0) + (needs & NEED_VALUE_NORMS ? full->value_norms_s : 0);
+}
+
 static int compute_scores(struct scores *s, const struct kv_full *full, struct err *err)
 {
     struct backend *be = full->backend;
@@ -53,11 +60,7 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     double start = be->clock(be);
     int code = call_score(s, full, err);
 
-    s->seconds = be->clock(be) - start;
-    if (method->needs & NEED_COLUMN_SUMS)
-        s->seconds += full->column_sums_s;
-    if (s->stage.method->needs & NEED_REPEAT)
-        s->seconds += full->repeat_s;
+    s->seconds = be->clock(be) - start + need_seconds(full, method->needs);
     pool_reset(full->pool, mark);
     if (code == 0)
         code = be->sync(be, err);
@@ -391,7 +394,10 @@ static int select_rows(struct making *m, struct err *err)
     be->gather(be, m->v->rows, full->rows, kept, (int)n_heads(m->v), full->shape.head_dim);
     if (merge_dropped(m, kept, err))
         return err->code;
+    const struct config_stage *budget = config_stage_of(m->v->config, METHOD_BUDGET);
     m->v->compress_s = m->scores->seconds + (m->merged ? m->merged->seconds : 0) + be->clock(be) - start;
+    if (budget)
+        m->v->compress_s += need_seconds(full, budget->method->needs);
     return keep_positions(m, kept, err);
 }
 

@@ -34,9 +34,11 @@ struct engine {
     float *cos, *sin;     // (plan.max_positions, K / 2)
 };
 
-/* weights.c: reads all weights; frees them, also after a failed weights_load(). */
+/* weights.c: reads all weights; frees them, also after a failed weights_load(). weights_mat: a tensor on the host, in the
+ * file; or copied to the memory at out->at, in the file's 16-bit type or in the backend's. */
 int weights_load(struct engine *e, struct err *err) MUST_CHECK;
 void weights_free(struct engine *e);
+int weights_mat(const struct engine *e, enum tensor_role role, int index, struct mat *out, struct err *err) MUST_CHECK;
 /* Bytes of the weights, and of the buffers for reading them. */
 struct weight_bytes weights_bytes(const struct engine *e);
 
@@ -96,7 +98,11 @@ struct forward_job {
     float *column_sums;                // (L * G, column_pitch), added to; NULL: none
     size_t column_pitch;
     float *repeat_max; // (L * G, store.head_rows): the most attention of each key in the store; NULL: not wanted
+    float *moments;    // (L * H, K + 1, K), added to; NULL: none
 };
+
+/* What the hands of the stopwatch time. */
+enum { HAND_COLUMNS, HAND_MOMENTS };
 
 /* Memory of a pass. void *: numbers of the backend's dtype. */
 struct forward {
@@ -107,7 +113,7 @@ struct forward {
     float *part, *lse;                                 // of attention to shared rows, as in attn_job
     struct best *best;                                 // (rows)
     struct drawn_token *drawn;                         // (rows)
-    double column_s;                // seconds spent on column sums, the stopwatch's; not part of the prefill's time
+    double column_s, moment_s;      // seconds spent on column sums and moments: not part of the prefill's time
     struct best *best_host;         // (rows)
     struct drawn_token *drawn_host; // (rows)
 };
@@ -127,7 +133,7 @@ int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct 
 void forward_close(struct forward *f); // zeroed is fine
 size_t forward_bytes(const struct engine *e);
 
-/* Queues f->pass. The stopwatch runs while column sums are made. */
+/* Queues f->pass. The stopwatch runs while column sums and moments are made. */
 void forward_run(struct forward *f, const struct forward_job *job);
 
 /* Queues the output of the picked tokens and waits: f->best_host[i] is the result of pick i, for a sampled pick only
@@ -161,6 +167,15 @@ int repeat_slots(int n_tokens);
 size_t repeat_bytes(const struct engine *e, int n_tokens);
 double repeat_flop(const struct engine *e, int n_tokens);
 
+/* ---- value_norms.c ---- */
+
+/* value (L * G, T), on the host: the L1 norm of W_o v of each value of the cache, the mean over its H/G heads. *seconds:
+ * the products' time; reading W_o, which a serving engine has in memory, is not part of it. */
+int value_norms(struct session *s, int n_tokens, float *value, double *seconds, struct err *err) MUST_CHECK;
+/* Device memory that this takes while it runs: of the pool, and for a weight. */
+size_t value_norms_bytes(const struct engine *e, int n_tokens);
+size_t value_norms_weight(const struct engine *e);
+
 /* ---- plan.c ---- */
 
 /* The sequences that session_decode() has to hold. */
@@ -187,6 +202,8 @@ struct session {
     struct kv_rows *rows; // [L * G]
     char **window_q;      // [L]
     float *column_sums;   // (L * G, T) or NULL
+    float *moments;       // (L * H, K + 1, K) or NULL
+    float *value_norms;   // (L * G, T) or NULL; in host memory
 };
 
 #endif

@@ -157,7 +157,7 @@ static void add_columns(struct forward *f, const struct forward_job *job, const 
                                                .into = COLUMN_ADD,
                                                .column = job->column_sums + first,
                                                .pitch = job->column_pitch });
-    be->watch_stop(be);
+    be->watch_stop(be, HAND_COLUMNS);
 }
 
 /* The most attention that the pass's tokens give to each key of the store up to their own, among these keys alone. */
@@ -216,7 +216,7 @@ static void attend_for_columns(struct forward *f, const struct forward_job *job,
     own.lse = f->lse;
     be->watch_start(be);
     be->attend(be, &own);
-    be->watch_stop(be);
+    be->watch_stop(be, HAND_COLUMNS);
     add_columns(f, job, &own);
 }
 
@@ -238,6 +238,27 @@ static void save_queries(const struct forward *f, const struct query_window *w, 
 
 /* ---- the pass ----------------------------------------------------------- */
 
+/* Adds up the queries of this pass without their rotation, which leaves keys without rotation in the store. */
+static void add_moments(const struct forward *f, const struct forward_job *job, const struct rope_job *rope)
+{
+    struct backend *be = f->engine->backend;
+    struct rope_job plain = *rope;
+    int skip = MOMENT_FIRST - f->pass.host.position[0], H = rope->n_heads, K = rope->head_dim;
+
+    skip = skip < 0 ? 0 : skip;
+    plain.cos = plain.sin = NULL;
+    be->watch_start(be);
+    be->rope(be, &plain);
+    be->moments(be, &(struct moment_job){ .q = f->q,
+                                          .n_tokens = f->pass.n,
+                                          .first = skip < f->pass.n ? skip : f->pass.n,
+                                          .n_heads = H,
+                                          .n_kv_heads = rope->n_kv_heads,
+                                          .head_dim = K,
+                                          .into = job->moments + (size_t)(rope->layer * H) * (size_t)((K + 1) * K) });
+    be->watch_stop(be, HAND_MOMENTS);
+}
+
 /* Computes queries, keys and values from x, and puts them where attention reads them. */
 static void fill_cache(const struct forward *f, const struct forward_job *job, int layer)
 {
@@ -250,21 +271,24 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
     be->rmsnorm(be, normed, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->layer[layer].norm_attention,
                 c->norm_eps);
     be->gemm(be, qkv, normed, e->layer[layer].qkv, e->layer[layer].qkv_bias, GEMM_SET);
-    be->rope(be, &(struct rope_job){ .qkv = qkv,
-                                     .position = f->pass.device.position,
-                                     .slot = f->pass.device.slot,
-                                     .cos = e->cos,
-                                     .sin = e->sin,
-                                     .rotary = c->rotary,
-                                     .q_norm = e->layer[layer].q_norm,
-                                     .k_norm = e->layer[layer].k_norm,
-                                     .norm_eps = c->norm_eps,
-                                     .q = f->q,
-                                     .store = job->store,
-                                     .layer = layer,
-                                     .n_heads = c->n_heads,
-                                     .n_kv_heads = c->n_kv_heads,
-                                     .head_dim = c->head_dim });
+    const struct rope_job rope = { .qkv = qkv,
+                                   .position = f->pass.device.position,
+                                   .slot = f->pass.device.slot,
+                                   .cos = e->cos,
+                                   .sin = e->sin,
+                                   .rotary = c->rotary,
+                                   .q_norm = e->layer[layer].q_norm,
+                                   .k_norm = e->layer[layer].k_norm,
+                                   .norm_eps = c->norm_eps,
+                                   .q = f->q,
+                                   .store = job->store,
+                                   .layer = layer,
+                                   .n_heads = c->n_heads,
+                                   .n_kv_heads = c->n_kv_heads,
+                                   .head_dim = c->head_dim };
+    if (job->moments)
+        add_moments(f, job, &rope);
+    be->rope(be, &rope);
     if (job->window)
         save_queries(f, job->window, layer);
 }

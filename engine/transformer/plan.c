@@ -126,12 +126,22 @@ static struct fit fit(const struct engine *e, const struct engine_work *w, uint6
     return slots && f.rows + f.rest <= bytes ? f : (struct fit){ 0 };
 }
 
+static unsigned work_needs(const struct engine_work *w)
+{
+    unsigned needs;
+    int window;
+
+    configs_need(w->config, w->n_configs, &needs, &window);
+    return needs;
+}
+
 static void context_bytes(const struct engine *e, const struct engine_work *w, uint64_t bytes[PLAN_AREAS])
 {
     const struct kv_shape shape = engine_kv_shape(e);
 
     bytes[PLAN_CONTEXT] = kv_store_bytes(e, (size_t)w->n_tokens);
-    bytes[PLAN_SIDE] = configs_side_bytes(w->config, w->n_configs, &shape, w->n_tokens);
+    bytes[PLAN_SIDE] = configs_side_bytes(w->config, w->n_configs, &shape, w->n_tokens) +
+                       (work_needs(w) & NEED_VALUE_NORMS ? value_norms_bytes(e, w->n_tokens) : 0);
     bytes[PLAN_SCORES] = configs_score_bytes(w->config, w->n_configs, &shape, w->n_tokens).kept;
 }
 
@@ -191,12 +201,17 @@ static void plan_fixed(const struct engine *e, const struct engine_work *work, i
     const struct work_shape shape = shape_of(e, work, n);
     struct weight_bytes weights = weights_bytes(e);
 
+    unsigned needs = NEED_NOTHING;
+
     plan->max_positions = 1;
     for (int i = 0; i < n; i++) {
         int64_t end = (int64_t)work[i].n_tokens + work[i].longest_question + work[i].max_new_tokens;
         end = end < e->config.max_tokens ? end : e->config.max_tokens;
         int64_t repeated = repeats(&work[i]) ? repeat_positions(work[i].n_tokens) : 0; // also beyond max_tokens
         end = end > repeated ? end : repeated;
+        needs |= work_needs(&work[i]);
+        if (work_needs(&work[i]) & NEED_MOMENTS)
+            end = (int64_t)max((uint64_t)end, (uint64_t)work[i].n_tokens + POSITIONS_MORE);
         plan->max_positions = end > plan->max_positions ? (int)end : plan->max_positions;
     }
     plan->bytes[PLAN_WEIGHTS] = weights.kept;
@@ -204,7 +219,8 @@ static void plan_fixed(const struct engine *e, const struct engine_work *work, i
     plan->bytes[PLAN_ANGLES] =
         2 * pool_size((size_t)plan->max_positions * (size_t)(e->config.rotary / 2) * sizeof(float));
     plan->bytes[PLAN_PASS] = forward_bytes(e);
-    plan->bytes[PLAN_SCRATCH] = e->backend->scratch(e->backend, &shape);
+    plan->bytes[PLAN_SCRATCH] =
+        e->backend->scratch(e->backend, &shape) + (needs & NEED_VALUE_NORMS ? value_norms_weight(e) : 0);
 }
 
 static uint64_t sum(const uint64_t bytes[PLAN_AREAS], int first, int last)

@@ -48,6 +48,8 @@ struct session *engine_start(struct engine *e, const struct engine_work *work, i
 static void forget(struct session *s)
 {
     pool_reset(&s->pool, s->mark);
+    free(s->value_norms);
+    s->value_norms = NULL;
     s->full = (struct kv_full){ 0 };
 }
 
@@ -59,6 +61,7 @@ void session_free(struct session *s)
     pool_close(&s->pool);
     free(s->rows);
     free(s->window_q);
+    free(s->value_norms);
     free(s);
 }
 
@@ -111,23 +114,36 @@ static int lay_out(struct session *s, int n, int window, struct err *err)
     return 0;
 }
 
-/* Column sums, zero. */
-static int lay_out_columns(struct session *s, int n, unsigned needs, struct err *err)
+/* n_rows rows of n zeros. */
+static float *take_zeros(struct session *s, int n_rows, size_t n, struct err *err)
+{
+    struct backend *be = s->engine->backend;
+    float *zeros = calloc(n, sizeof(*zeros)), *at = NULL;
+
+    if (!zeros)
+        err_nomem(err);
+    else
+        at = pool_take(&s->pool, (size_t)n_rows * n * sizeof(*zeros), err);
+    if (at)
+        be->repeat(be, at, n * sizeof(*zeros), n_rows, zeros, n * sizeof(*zeros));
+    free(zeros);
+    return at;
+}
+
+/* Sums that passes add to, zero. */
+static int lay_out_sums(struct session *s, int n, unsigned needs, struct err *err)
 {
     const struct model_config *c = &s->engine->config;
-    struct backend *be = s->engine->backend;
-    int heads = c->n_layers * c->n_kv_heads;
-    size_t row = (size_t)n * sizeof(float);
+    size_t K = (size_t)c->head_dim;
 
-    s->column_sums = NULL;
-    if (!(needs & NEED_COLUMN_SUMS))
-        return 0;
-    void *zeros = calloc(1, row);
-    s->column_sums = zeros ? pool_take(&s->pool, (size_t)heads * row, err) : NULL;
-    if (s->column_sums)
-        be->repeat(be, s->column_sums, row, heads, zeros, row);
-    free(zeros);
-    return s->column_sums ? 0 : zeros ? err->code : err_nomem(err);
+    s->column_sums = s->moments = NULL;
+    if (needs & NEED_COLUMN_SUMS)
+        s->column_sums = take_zeros(s, c->n_layers * c->n_kv_heads, (size_t)n, err);
+    if (needs & NEED_COLUMN_SUMS && !s->column_sums)
+        return err->code;
+    if (needs & NEED_MOMENTS)
+        s->moments = take_zeros(s, c->n_layers * c->n_heads, (K + 1) * K, err);
+    return needs & NEED_MOMENTS && !s->moments ? err->code : 0;
 }
 
 /* Queues one pass over tokens first .. first + n - 1 of a context. */
@@ -169,34 +185,48 @@ static int prefill(struct session *s, const struct prefill *p, int n_window, str
                                      .end = FORWARD_CACHE,
                                      .window = n_window > 0 ? &window : NULL,
                                      .column_sums = s->column_sums,
-                                     .column_pitch = (size_t)p->n };
+                                     .column_pitch = (size_t)p->n,
+                                     .moments = s->moments };
     double start = be->clock(be);
 
-    s->forward.column_s = 0;
-    be->watched(be); // what a prefill that failed has left
+    s->forward.column_s = s->forward.moment_s = 0;
+    for (int hand = 0; hand < WATCH_HANDS; hand++)
+        be->watched(be, hand); // what a prefill that failed has left
     for (int i = 0, n; i < p->n; i += n) {
         n = min(p->n - i, be->pass_rows);
         run_range(s, p->ids, i, n, &job);
         if (be->sync(be, err))
             return err->code;
-        s->forward.column_s += be->watched(be);
+        s->forward.column_s += be->watched(be, HAND_COLUMNS);
+        s->forward.moment_s += be->watched(be, HAND_MOMENTS);
         if (p->progress)
-            p->progress(p->arg, i + n, be->clock(be) - start - s->forward.column_s);
+            p->progress(p->arg, i + n, be->clock(be) - start - s->forward.column_s - s->forward.moment_s);
     }
     return 0;
+}
+
+/* The norms of projected values, on the host. */
+static int find_norms(struct session *s, int n, double *seconds, struct err *err)
+{
+    const struct model_config *c = &s->engine->config;
+    size_t heads = (size_t)c->n_layers * (size_t)c->n_kv_heads;
+
+    s->value_norms = malloc(heads * (size_t)n * sizeof(*s->value_norms));
+    return s->value_norms ? value_norms(s, n, s->value_norms, seconds, err) : err_nomem(err);
 }
 
 int session_prefill(struct session *s, const struct prefill *p, double *seconds, struct err *err)
 {
     struct engine *e = s->engine;
     int window = p->needs & NEED_WINDOW_Q ? min(p->window, p->n) : 0;
+    double norms_s = 0;
 
     forget(s);
     if (check(s, p->ids, p->n, err))
         return err->code;
     int code = lay_out(s, p->n, window, err);
     if (!code)
-        code = lay_out_columns(s, p->n, p->needs, err);
+        code = lay_out_sums(s, p->n, p->needs, err);
     double start = e->backend->clock(e->backend);
     if (!code)
         code = prefill(s, p, window, err);
@@ -205,7 +235,11 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
         return code;
     }
     if (seconds)
-        *seconds = e->backend->clock(e->backend) - start - s->forward.column_s;
+        *seconds = e->backend->clock(e->backend) - start - s->forward.column_s - s->forward.moment_s;
+    if (p->needs & NEED_VALUE_NORMS && find_norms(s, p->n, &norms_s, err)) {
+        forget(s);
+        return err->code;
+    }
     s->full = (struct kv_full){ .backend = e->backend,
                                 .pool = &s->pool,
                                 .shape = engine_kv_shape(e),
@@ -217,7 +251,12 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
                                 .window = window,
                                 .window_q = (void *const *)s->window_q,
                                 .column_sums = s->column_sums,
-                                .column_sums_s = s->forward.column_s };
+                                .column_sums_s = s->forward.column_s,
+                                .rotary = e->config.rotary,
+                                .moments = s->moments,
+                                .moments_s = s->forward.moment_s,
+                                .value_norms = s->value_norms,
+                                .value_norms_s = norms_s };
     return 0;
 }
 

@@ -67,18 +67,27 @@ static size_t layer_space(const struct engine *e)
     return max(max(attention, mlp) * sizeof(float), vector);
 }
 
-/* A tensor on the host: in the file; or copied to the free space, in the file's 16-bit type or in the backend's. */
-static int host_mat(struct loader *l, enum tensor_role role, int index, struct mat *out, struct err *err)
+int weights_mat(const struct engine *e, enum tensor_role role, int index, struct mat *out, struct err *err)
 {
-    struct tensor_shape shape = model_shape(&l->engine->config, role);
+    struct tensor_shape shape = model_shape(&e->config, role);
+    void *space = out->at;
 
-    if (model_view(l->engine->model, role, index, out, err) || out->at)
+    if (model_view(e->model, role, index, out, err) || out->at)
         return out->at ? 0 : err->code;
     if (out->type == DTYPE_F32)
-        out->type = l->engine->backend->dtype;
-    *out = (struct mat){ l->free, out->type, shape.rows, shape.cols, shape.cols };
-    l->free += (size_t)shape.rows * (size_t)shape.cols * dtype_size(out->type);
-    return model_read_mat(l->engine->model, role, index, out, err);
+        out->type = e->backend->dtype;
+    *out = (struct mat){ space, out->type, shape.rows, shape.cols, shape.cols };
+    return model_read_mat(e->model, role, index, out, err);
+}
+
+static int host_mat(struct loader *l, enum tensor_role role, int index, struct mat *out, struct err *err)
+{
+    out->at = l->free;
+    if (weights_mat(l->engine, role, index, out, err))
+        return err->code;
+    if (out->at == l->free)
+        l->free += (size_t)out->rows * (size_t)out->cols * dtype_size(out->type);
+    return 0;
 }
 
 /* Reads the tensors of a group and packs them as one weight. */

@@ -110,7 +110,7 @@ static size_t scratch(struct backend *be, const struct work_shape *shape)
 {
     struct cpu *c = cpu_of(be);
     const struct cpu_needs all[] = { cpu_attend_needs(c, shape), cpu_dense_needs(c, shape), cpu_moe_needs(c, shape),
-                                     cpu_scores_needs(c, shape) };
+                                     cpu_scores_needs(c, shape), cpu_moments_needs(c, shape) };
     struct cpu_needs max_of = { .list = LIST_BYTES };
 
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
@@ -156,6 +156,9 @@ static void fill_ops(struct backend *be)
     be->key_norms = cpu_key_norms;
     be->key_cosines = cpu_key_cosines;
     be->column_stats = cpu_column_stats;
+    be->moments = cpu_moments;
+    be->key_forms = cpu_key_forms;
+    be->abs_sums = cpu_abs_sums;
     be->avg_pool = cpu_avg_pool;
     be->scale_columns = cpu_scale_columns;
     be->mean_heads = cpu_mean_heads;

@@ -90,6 +90,12 @@ void cpu_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitc
 void cpu_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor);
 void cpu_mean_heads(struct backend *be, float *score, int n_heads, int n, int group);
 
+/* cpu_moments.c */
+void cpu_moments(struct backend *be, const struct moment_job *job);
+void cpu_key_forms(struct backend *be, float *score, const float *form, const struct kv_rows *heads, int n_heads,
+                   int group, int head_dim);
+void cpu_abs_sums(struct backend *be, float *sum, struct mat x);
+
 /* cpu_select.c */
 void cpu_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,
                       const struct joint_keep *keep);
@@ -109,5 +115,6 @@ struct cpu_needs cpu_attend_needs(const struct cpu *c, const struct work_shape *
 struct cpu_needs cpu_dense_needs(const struct cpu *c, const struct work_shape *shape);
 struct cpu_needs cpu_moe_needs(const struct cpu *c, const struct work_shape *shape);
 struct cpu_needs cpu_scores_needs(const struct cpu *c, const struct work_shape *shape);
+struct cpu_needs cpu_moments_needs(const struct cpu *c, const struct work_shape *shape);
 
 #endif

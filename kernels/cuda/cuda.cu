@@ -216,7 +216,7 @@ static void add_span(struct cuda *c)
     if (cudaEventSynchronize(w->stop[i]) != cudaSuccess)
         wait(c); // says what was running
     else if (cuda_ok(c, cudaEventElapsedTime(&ms, w->start[i], w->stop[i]), "reading the stopwatch"))
-        w->seconds += (double)ms * 1e-3;
+        w->seconds[w->hand[i]] += (double)ms * 1e-3;
 }
 
 static void cuda_watch_start(struct backend *be)
@@ -228,21 +228,23 @@ static void cuda_watch_start(struct backend *be)
     cuda_ok(c, cudaEventRecord(c->watch.start[c->watch.end % WATCH_SPANS], c->stream), "starting the stopwatch");
 }
 
-static void cuda_watch_stop(struct backend *be)
+static void cuda_watch_stop(struct backend *be, int hand)
 {
     struct cuda *c = cuda_of(be);
+    const unsigned i = c->watch.end++ % WATCH_SPANS;
 
-    cuda_ok(c, cudaEventRecord(c->watch.stop[c->watch.end++ % WATCH_SPANS], c->stream), "stopping the stopwatch");
+    c->watch.hand[i] = hand;
+    cuda_ok(c, cudaEventRecord(c->watch.stop[i], c->stream), "stopping the stopwatch");
 }
 
-static double cuda_watched(struct backend *be)
+static double cuda_watched(struct backend *be, int hand)
 {
     struct cuda_watch *w = &cuda_of(be)->watch;
 
     while (w->first != w->end)
         add_span(cuda_of(be));
-    const double seconds = w->seconds;
-    w->seconds = 0;
+    const double seconds = w->seconds[hand];
+    w->seconds[hand] = 0;
     return seconds;
 }
 
@@ -307,6 +309,9 @@ static void fill_ops(struct backend *be)
     be->key_norms = cuda_key_norms;
     be->key_cosines = cuda_key_cosines;
     be->column_stats = cuda_column_stats;
+    be->moments = cuda_moments;
+    be->key_forms = cuda_key_forms;
+    be->abs_sums = cuda_abs_sums;
     be->avg_pool = cuda_avg_pool;
     be->scale_columns = cuda_scale_columns;
     be->mean_heads = cuda_mean_heads;

@@ -17,8 +17,9 @@ enum { CUDA_PLUGIN_ABI = 1 };
 #define CUDA_PLUGIN_LAYOUT                                                                                             \
     ((uint32_t)(sizeof(struct backend) + 3 * sizeof(struct rope_job) + 5 * sizeof(struct attn_job) +                   \
                 11 * sizeof(struct column_job) + 13 * sizeof(struct experts) + 17 * sizeof(struct quant_item) +        \
-                19 * sizeof(struct work_shape) + 23 * sizeof(struct slot_copy) + 29 * sizeof(struct backend_options) + \
-                43 * sizeof(struct cuda_plugin) + 31 * sizeof(struct err) + 37 * sizeof(struct weight)))
+                19 * sizeof(struct work_shape) + 41 * sizeof(struct moment_job) + 23 * sizeof(struct slot_copy) +      \
+                29 * sizeof(struct backend_options) + 43 * sizeof(struct cuda_plugin) + 31 * sizeof(struct err) +      \
+                37 * sizeof(struct weight)))
 
 #define CUDA_PLUGIN_NAME   "evp-cuda.so"
 #define CUDA_PLUGIN_SYMBOL evp_cuda_plugin

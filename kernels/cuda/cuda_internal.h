@@ -68,8 +68,9 @@ struct attend_list {
 enum { WATCH_SPANS = 64 };
 struct cuda_watch {
     cudaEvent_t start[WATCH_SPANS], stop[WATCH_SPANS];
+    int hand[WATCH_SPANS];
     unsigned first, end;
-    double seconds; // of the spans before
+    double seconds[WATCH_HANDS]; // of the spans before
 };
 
 struct cuda {
@@ -246,6 +247,12 @@ void cuda_avg_pool(struct backend *be, float *score, int n_heads, int n, int pit
 void cuda_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor);
 void cuda_mean_heads(struct backend *be, float *score, int n_heads, int n, int group);
 cuda_bytes_fn cuda_scores_bytes; // of any op of the file
+
+/* cuda_moments.cu */
+void cuda_moments(struct backend *be, const struct moment_job *job);
+void cuda_key_forms(struct backend *be, float *score, const float *form, const struct kv_rows *heads, int n_heads,
+                    int group, int head_dim);
+void cuda_abs_sums(struct backend *be, float *sum, struct mat x);
 
 /* cuda_select.cu */
 void cuda_joint_counts(struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,

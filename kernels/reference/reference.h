@@ -102,6 +102,10 @@ void reference_gelu(struct backend *be, struct mat x);
 /* reference_compress.c */
 void reference_key_norms(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
 void reference_key_cosines(struct backend *be, float *score, const struct kv_rows *heads, int n_heads, int head_dim);
+void reference_moments(struct backend *be, const struct moment_job *job);
+void reference_key_forms(struct backend *be, float *score, const float *form, const struct kv_rows *heads, int n_heads,
+                         int group, int head_dim);
+void reference_abs_sums(struct backend *be, float *sum, struct mat x);
 void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width);
 void reference_scale_columns(struct backend *be, float *score, int n_heads, int n, const float *factor);
 void reference_mean_heads(struct backend *be, float *score, int n_heads, int n, int group);

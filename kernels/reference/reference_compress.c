@@ -54,6 +54,67 @@ void reference_key_cosines(struct backend *be, float *score, const struct kv_row
     }
 }
 
+/* ---- forms of queries and keys ------------------------------------------ */
+
+/* Number i of a row of K numbers and a 1. */
+static double with_one(const struct backend *be, const void *row, int i, int K)
+{
+    return i < K ? number_get(be->dtype, row, (size_t)i) : 1;
+}
+
+static const void *query(const struct backend *be, const struct moment_job *job, int h, int t)
+{
+    int group = job->n_heads / job->n_kv_heads;
+    size_t row = ((size_t)(h / group) * (size_t)job->n_tokens + (size_t)t) * (size_t)group + (size_t)(h % group);
+
+    return row_of(be->dtype, job->q, row, job->head_dim);
+}
+
+void reference_moments(struct backend *be, const struct moment_job *job)
+{
+    int K = job->head_dim;
+    float *into = job->into;
+
+    for (int h = 0; h < job->n_heads; h++)
+        for (int i = 0; i <= K; i++)
+            for (int j = 0; j < K; j++, into++) {
+                double sum = (double)*into;
+                for (int t = job->first; t < job->n_tokens; t++) {
+                    const void *q = query(be, job, h, t);
+                    sum += with_one(be, q, i, K) * with_one(be, q, j, K);
+                }
+                *into = (float)sum;
+            }
+}
+
+void reference_key_forms(struct backend *be, float *score, const float *form, const struct kv_rows *heads, int n_heads,
+                         int group, int head_dim)
+{
+    for (int h = 0; h < n_heads * group; h++, form += (head_dim + 1) * head_dim)
+        for (int t = 0; t < heads[h / group].n; t++, score++) {
+            const void *k = key(be, &heads[h / group], t, head_dim);
+            double sum = 0;
+            for (int i = 0; i <= head_dim; i++)
+                for (int j = 0; j < head_dim; j++)
+                    sum += with_one(be, k, i, head_dim) * (double)form[i * head_dim + j] * with_one(be, k, j, head_dim);
+            *score = (float)sum;
+        }
+}
+
+/* ---- rows of numbers ----------------------------------------------------- */
+
+void reference_abs_sums(struct backend *be, float *sum, struct mat x)
+{
+    (void)be;
+    assert(x.type == DTYPE_F32);
+    for (int t = 0; t < x.rows; t++) {
+        double all = 0;
+        for (int i = 0; i < x.cols; i++)
+            all += fabs(mat_get(x, t, i));
+        sum[t] = (float)all;
+    }
+}
+
 void reference_avg_pool(struct backend *be, float *score, int n_heads, int n, int pitch, int width)
 {
     int half = width / 2;

@@ -32,6 +32,7 @@ TESTS = {
     "cuda_rows": "@(backend/@(memory|repeats*)|kernels/@(rows*|rope*|copy*|repeat*|operands*))",
     "cuda_best": "kernels/@(best|best_by_hand|best_reports*|best_rows_do_not_know_each_other|draw_*)",
     "cuda_scores": "kernels/@(key_*|avg_pool*|scale_columns*|column_sums_are_the_rows)",
+    "cuda_moments": "kernels/@(moments*|forms_*|abs_sums*|operands*)",
     "cuda_select": "kernels/@(top_k*|joint_counts*|gather*)",
     "cuda_quantise": "kernels/quantise*",
     "cuda_moe": "kernels/@(moe|moe_by_hand|moe_rows_do_not_know_each_other)",

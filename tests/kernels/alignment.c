@@ -121,6 +121,17 @@ static void run_keys(struct bench *b)
     b->be->key_cosines(b->be, cosines, heads, HEADS, K);
 }
 
+static void run_moments(struct bench *b)
+{
+    enum { HEADS = 2, N = 11, K = 24, FORM = (K + 1) * K };
+    float *into = f32(b, "into", HEADS * FORM), *forms = f32(b, "forms", HEADS * N), *sums = f32(b, "sums", ROWS);
+    const struct kv_rows head = { own(b, "k", N * K), NULL, N };
+
+    b->be->moments(b->be, &(struct moment_job){ own(b, "q", HEADS * N * K), N, 4, HEADS, 1, K, into });
+    b->be->key_forms(b->be, forms, into, &head, 1, HEADS, K);
+    b->be->abs_sums(b->be, sums, f32_mat(b, "x", ROWS, COLS));
+}
+
 static void run_scores(struct bench *b)
 {
     float *scaled = f32(b, "scaled", ROWS * COLS), *factor = f32(b, "factor", COLS);
@@ -224,6 +235,7 @@ static const struct {
     { "rope", run_rope },
     { "copy_slots", run_copy_slots },
     { "key_norms and key_cosines", run_keys },
+    { "moments, key_forms and abs_sums", run_moments },
     { "rows of scores", run_scores },
     { "top_k and joint_counts", run_select },
     { "gather", run_gather },

@@ -114,6 +114,59 @@ void cache_write(struct cache *c)
     free(q);
 }
 
+/* A copy on the device, from the pool. */
+static float *on_device(struct cache *c, const float *from, size_t n)
+{
+    struct err err;
+    float *at = pool_take(&c->pool, n * sizeof(*at), &err);
+
+    cr_assert(at);
+    c->be->write(c->be, at, from, n * sizeof(*at));
+    return at;
+}
+
+static void add_moments(struct cache *c)
+{
+    const size_t one = (K + 1) * K;
+
+    c->moments = calloc(L * H * one, sizeof(float));
+    for (int l = 0; l < L; l++)
+        for (int row = MOMENT_FIRST * H; row < c->full.n_tokens * H; row++) {
+            const float *q = c->q[l] + (size_t)row * K;
+            float *to = c->moments + (size_t)(l * H + row % H) * one;
+            for (int i = 0; i <= K; i++)
+                for (int j = 0; j < K; j++)
+                    to[i * K + j] += (i < K ? q[i] : 1) * q[j];
+        }
+    c->full.moments = on_device(c, c->moments, L * H * one);
+}
+
+static void add_angles(struct cache *c)
+{
+    size_t n = (size_t)(c->full.n_tokens + FUTURE) * (ROTARY / 2);
+
+    c->cos = malloc(n * sizeof(float));
+    c->sin = malloc(n * sizeof(float));
+    for (size_t i = 0; i < n; i++) {
+        float angle = (float)(i / (ROTARY / 2)) * powf(100, -(float)(i % (ROTARY / 2)) / (ROTARY / 2));
+        c->cos[i] = cosf(angle);
+        c->sin[i] = sinf(angle);
+    }
+    c->full.cos = on_device(c, c->cos, n);
+    c->full.sin = on_device(c, c->sin, n);
+    c->full.rotary = ROTARY;
+}
+
+static void add_norms(struct cache *c)
+{
+    size_t n = (size_t)(L * G * c->full.n_tokens);
+
+    c->value_norms = noise("norms", n, DTYPE_F32);
+    for (size_t i = 0; i < n; i++)
+        c->value_norms[i] = fabsf(c->value_norms[i]);
+    c->full.value_norms = c->value_norms;
+}
+
 /* ---- the cache ---------------------------------------------------------- */
 
 static void lay_out(struct cache *c, int n_tokens, int window)
@@ -170,6 +223,9 @@ bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_t
     sum_columns(c);
     c->be->write(c->be, (void *)(uintptr_t)c->full.column_sums, c->column_sums, L * G * n * sizeof(float));
     c->be->write(c->be, (void *)(uintptr_t)c->full.repeat_max, c->repeat_max, L * G * n * sizeof(float));
+    add_moments(c);
+    add_angles(c);
+    add_norms(c);
     return true;
 }
 
@@ -186,8 +242,9 @@ void cache_release(struct cache *c)
     }
     for (int l = 0; l < L; l++)
         free(c->q[l]);
-    free(c->column_sums);
-    free(c->repeat_max);
+    float *all[] = { c->column_sums, c->repeat_max, c->moments, c->cos, c->sin, c->value_norms };
+    for (int i = 0; i < 6; i++)
+        free(all[i]);
     pool_close(&c->pool);
     c->be->close(c->be);
 }

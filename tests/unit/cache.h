@@ -8,6 +8,7 @@
 #include "methods/method.h"
 
 enum { L = 2, H = 6, G = 2, K = 32, W = 16, HEAD = 9 }; // W: queries saved; HEAD: tokens of the chat template
+enum { ROTARY = 24, FUTURE = 40 };                      // FUTURE: angles after T
 
 /* The backends that compute methods, with the dtype of their cache. */
 enum { BACKENDS = 6 };
@@ -23,6 +24,9 @@ struct cache {
     float *q[L];                // (T, H, K): queries of all tokens
     float *column_sums;         // (L * G, T)
     float *repeat_max;          // (L * G, T): noise from 0 to 1
+    float *moments;             // (L * H, K + 1, K), of these queries
+    float *cos, *sin;           // (T + FUTURE, ROTARY / 2)
+    float *value_norms;         // (L * G, T)
 };
 
 /* The same numbers every time, keys and values as payloads hold them; of the reference backend in f32, or of another, also "fenced". false: this machine lacks

@@ -43,6 +43,11 @@ Test(config, names_are_canonical)
           "adakv+snapkv:drop=0.5+cam:sample=bernoulli:seed=7+kivi:bits=4" },
         { "ARKV:0.5:stats=paper:window=32", "arkv:drop=0.5:stats=paper" },
         { "knorm:drop=0.5+merge_cos:threshold=50%", "knorm:drop=0.5+merge_cos:threshold=0.5" },
+        { "expected_attention:use_vnorm=yes:n_future=512:drop=0.5:epsilon=0", "expected_attention:drop=0.5" },
+        { "expected_attention:use_vnorm=no:drop=0.5:epsilon=0.01",
+          "expected_attention:drop=0.5:epsilon=0.01:use_vnorm=no" },
+        { "criticalkv:epsilon=0.0001+snapkv:drop=0.5", "criticalkv+snapkv:drop=0.5" },
+        { "criticalkv:first_stage_ratio=0.8+snapkv:drop=0.5", "criticalkv:first_stage_ratio=0.8+snapkv:drop=0.5" },
         { "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4", "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4" },
     };
     for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
@@ -52,8 +57,9 @@ Test(config, names_are_canonical)
 Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
-        { "", "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-              "kvzip, lagkv, random, cur, arkv, adakv, cam, merge_cos, kivi, cachegen, fp8" },
+        { "",
+          "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
+          "kvzip, lagkv, random, cur, arkv, expected_attention, adakv, criticalkv, cam, merge_cos, kivi, cachegen, fp8" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -126,6 +132,13 @@ Test(config, says_what_is_wrong)
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
         { "fp8:scale=row", "fp8: scale must be head or token or one, not 'row'" },
         { "fp8+kivi:bits=4", "fp8 and kivi are both quantisers" },
+        { "expected_attention:drop=0.5:n_future=5000",
+          "expected_attention: n_future must be a whole number from 1 to 4096, not '5000'" },
+        { "expected_attention:drop=0.5:use_vnorm=1", "expected_attention: use_vnorm must be no or yes, not '1'" },
+        { "criticalkv",
+          "criticalkv works with the scores of a dropping method, which must follow: criticalkv+snapkv:drop=0.5" },
+        { "criticalkv:epsilon=2+snapkv:drop=0.5", "criticalkv: epsilon must be a number from 0 to 1, not '2'" },
+        { "criticalkv+adakv+snapkv:drop=0.5", "criticalkv and adakv are both budgets; a chain has one of each kind" },
         { "tova:drop=0.5:heads=each", "tova: heads must be all or own, not 'each'" },
         { "tova:drop=0.5:heads=1", "tova: heads must be all or own, not '1'" },
         { "tova:drop=0.5:heads=", "tova: heads must be all or own, not ''" },

@@ -10,9 +10,10 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { CONFIGS = 6, QUESTIONS = 3, ASKED = 20, NEW = 8 };
+enum { CONFIGS = 8, QUESTIONS = 3, ASKED = 20, NEW = 8 };
 static const char list[] =
-    "none,knorm:drop=0.3,snapkv:drop=0.5,keydiff:drop=0.9,kivi:bits=4,snapkv:drop=0.2+kivi:bits=2";
+    "none,knorm:drop=0.3,snapkv:drop=0.5,keydiff:drop=0.9,kivi:bits=4,snapkv:drop=0.2+kivi:bits=2,"
+    "expected_attention:drop=0.6,criticalkv+snapkv:drop=0.4";
 
 static struct {
     char model[64];

@@ -11,6 +11,8 @@ static const char *const lists[][6] = {
     { "snapkv:drop=0.5:window=16", "snapkv:drop=0.25:window=3", "tova:drop=0.9", NULL },
     { "h2o:drop=0.5", "adakv+h2o:drop=0.5", "streamingllm:drop=0.1", NULL },
     { "pyramidkv:drop=0.5:window=4", "adakv+pyramidkv:drop=0.5:window=4+kivi:bits=4", NULL },
+    { "expected_attention:drop=0.5:n_future=8", "criticalkv+knorm:drop=0.5", "criticalkv+tova:drop=0.9+kivi:bits=4",
+      NULL },
     { "adakv+knorm:drop=0.3+kivi:bits=2", "kivi:bits=4", "none", NULL },
     { "keydiff:drop=0.5:block=8", "keydiff:drop=0.7:block=8", "keydiff:drop=0.7", "keydiff:drop=0.5", NULL },
     { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", "random:drop=0.5", "cur:drop=0.5", NULL },

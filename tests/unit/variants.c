@@ -5,6 +5,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 static const char *const every_method[] = {
     "knorm:drop=0.3",
@@ -21,6 +22,10 @@ static const char *const every_method[] = {
     "random:drop=0.5:seed=7",
     "cur:drop=0.5",
     "adakv+cur:drop=0.5:block=0",
+    "expected_attention:drop=0.5:n_future=40",
+    "adakv+expected_attention:drop=0.9:n_future=3:use_vnorm=no",
+    "criticalkv+snapkv:drop=0.5:window=4",
+    "criticalkv:first_stage_ratio=0:epsilon=0.5+h2o:drop=0.8",
     "keydiff:drop=0",
     "adakv+snapkv:drop=0.5:window=8",
     "adakv:safeguard=0+h2o:drop=0.8",

@@ -1,9 +1,9 @@
 """evp.vllm_dropped - lets vLLM hold fewer rows of a context than it has tokens.
 
-For contexts placed with dropped tokens: knorm, keydiff, snapkv, tova, h2o, streamingllm, lagkv, random, cur, also in a
-chain with a quantiser, and arkv. Their n rows go into the request's first n slots, and the next token keeps its position T. Only the
-length of the request and the slots of its new tokens are smaller by T - n: a subclass of the engine's own attention
-backend subtracts it.
+For contexts placed with dropped tokens: knorm, keydiff, snapkv, tova, h2o, streamingllm, lagkv, random, cur,
+expected_attention, also behind criticalkv or in a chain with a quantiser; arkv. Their n rows go into the request's first n slots, and
+the next token keeps its position T. Only the length of the request and the slots of its new tokens are smaller by T - n: a
+subclass of the engine's own attention backend subtracts it.
 
     "kv_connector_extra_config": {"manifest": "...", "dropped": true}       and --no-enable-prefix-caching
 

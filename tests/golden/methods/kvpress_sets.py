@@ -7,8 +7,9 @@ after passes of its own over the cache, whose scores serve all its configs.
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, BlockPress, CURPress, KeyDiffPress, KnormPress, KVzipPress, LagKVPress,
-                     MergingPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress, StreamingLLMPress, TOVAPress)
+from kvpress import (AdaKVPress, BlockPress, CriticalKVPress, CURPress, ExpectedAttentionPress, KeyDiffPress, KnormPress,
+                     KVzipPress, LagKVPress, MergingPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
+                     StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
@@ -18,10 +19,12 @@ logging.disable_progress_bar()
 logging.set_verbosity_error()
 PRESSES = {"knorm": KnormPress, "keydiff": KeyDiffPress, "snapkv": SnapKVPress, "streamingllm": StreamingLLMPress,
            "pyramidkv": PyramidKVPress, "tova": TOVAPress, "h2o": ObservedAttentionPress,
-           "lagkv": LagKVPress, "cur": CURPress}
+           "lagkv": LagKVPress, "cur": CURPress, "expected_attention": ExpectedAttentionPress}
 NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel_size", "beta": "beta", "lag": "lag_size",
-         "n_sink": "n_sink", "leverage": "leverage_type"}
+         "n_sink": "n_sink", "leverage": "leverage_type", "n_future": "n_future_positions", "epsilon": "epsilon",
+         "use_vnorm": "use_vnorm"}
 CUR_NAMES = {"block": "local_window_size", "n_sink": "num_sinks"}
+WORDS = {"no": False, "yes": True}
 TIE = 1e-5  # relative to the boundary score: another order of the same additions may swap two this close
 MARK = "\u2603" * 3  # stands for the text in the chat template
 
@@ -46,9 +49,13 @@ def press_of(config):
     names = {**NAMES, **(CUR_NAMES if name == "cur" else {})}
     block = int(given.pop("block", 0)) if name == "keydiff" else 0
     press = H2OPress if given.pop("recent", None) else PRESSES[name]
-    press = press(**{names[k]: float(v) if k == "drop" else int(v) if v.isdigit() else v for k, v in given.items()})
+    press = press(**{names[k]: float(v) if k in ("drop", "epsilon") else int(v) if v.isdigit() else WORDS.get(v, v)
+                     for k, v in given.items()})
+    front = dict(p.split("=") for p in stages[0][1:])
+    if stages[0][0] == "criticalkv":
+        return CriticalKVPress(press, **{k: float(v) for k, v in front.items()})
     if len(stages) > 1:
-        return AdaKVPress(press, alpha_safeguard=float(dict(p.split("=") for p in stages[0][1:]).get("safeguard", 0.2)))
+        return AdaKVPress(press, alpha_safeguard=float(front.get("safeguard", 0.2)))
     return BlockPress(press, block_size=block) if block else press
 
 

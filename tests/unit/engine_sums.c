@@ -1,0 +1,150 @@
+/* What prefill saves beyond the cache: sums over queries, and norms of projected values; against what follows from the
+ * rotated queries, the values and the model's file. */
+#include "engine/transformer/engine.h"
+
+#include "tests/kernels/compare.h"
+#include "tests/unit/tiny_model.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Of the tiny model; more tokens than a pass of the reference. */
+enum { TOKENS = 700, LAYERS = 2, HEADS = 4, KV = 2, GROUP = 2, COLUMNS = 32, HALF = 16, WIDTH = 64 };
+enum { ONE = (COLUMNS + 1) * COLUMNS, O_COLUMNS = HEADS * COLUMNS };
+
+static float *floats(const struct kv_full *full, const void *device, size_t n)
+{
+    float *host = calloc(n, sizeof(*host));
+    struct err err;
+
+    cr_assert_eq(full->backend->read(full->backend, host, device, n * sizeof(*host), &err), 0, "%s", err.msg);
+    return host;
+}
+
+/* ---- moments ------------------------------------------------------------- */
+
+/* q (COLUMNS) as it was before its rotation by the angles of position t. */
+static void turn_back(double *out, const float *q, const float *cos, const float *sin, int t)
+{
+    for (int i = 0; i < HALF; i++) {
+        double c = (double)cos[t * HALF + i], s = (double)sin[t * HALF + i];
+        out[i] = c * (double)q[i] + s * (double)q[i + HALF];
+        out[i + HALF] = c * (double)q[i + HALF] - s * (double)q[i];
+    }
+    out[COLUMNS] = 1;
+}
+
+static void expect_moments(const struct kv_full *full)
+{
+    float *cos = floats(full, full->cos, TOKENS * HALF), *sin = floats(full, full->sin, TOKENS * HALF);
+    float *got = floats(full, full->moments, (size_t)LAYERS * HEADS * ONE);
+
+    for (int l = 0; l < LAYERS; l++) {
+        float *q = floats(full, full->window_q[l], (size_t)TOKENS * O_COLUMNS);
+        for (int h = 0; h < HEADS; h++) {
+            double want[ONE] = { 0 }, plain[COLUMNS + 1];
+            for (int t = 4; t < TOKENS; t++) {
+                turn_back(plain, q + ((h / GROUP * TOKENS + t) * GROUP + h % GROUP) * COLUMNS, cos, sin, t);
+                for (int i = 0; i < ONE; i++)
+                    want[i] += plain[i / COLUMNS] * plain[i % COLUMNS];
+            }
+            for (int i = 0; i < ONE; i++) {
+                double is = (double)got[(l * HEADS + h) * ONE + i];
+                cr_assert(fabs(is - want[i]) <= 1e-2 + 1e-4 * fabs(want[i]), "layer %d, head %d, %d: %g, not %g", l, h,
+                          i, is, want[i]);
+            }
+        }
+        free(q);
+    }
+    free(got);
+    free(cos);
+    free(sin);
+}
+
+/* ---- norms --------------------------------------------------------------- */
+
+/* |W_o v| of query head h. */
+static double norm_of(const float *o, const float *v, int h)
+{
+    double sum = 0;
+
+    for (int i = 0; i < WIDTH; i++) {
+        double out = 0;
+        for (int j = 0; j < COLUMNS; j++)
+            out += (double)o[i * O_COLUMNS + h * COLUMNS + j] * (double)v[j];
+        sum += fabs(out);
+    }
+    return sum;
+}
+
+static void expect_norms(const struct engine *e, const struct kv_full *full)
+{
+    float *o = calloc(WIDTH * O_COLUMNS, sizeof(*o));
+    struct err err;
+
+    for (int head = 0; head < LAYERS * KV; head++) {
+        float *v = floats(full, full->rows[head].v, TOKENS * COLUMNS);
+        int h = head % KV * GROUP;
+        cr_assert_eq(model_read(engine_model(e), TENSOR_O, head / KV, o, &err), 0);
+        for (int t = 0; t < TOKENS; t++) {
+            double want = (norm_of(o, v + t * COLUMNS, h) + norm_of(o, v + t * COLUMNS, h + 1)) / 2;
+            double got = (double)full->value_norms[head * TOKENS + t];
+            cr_assert(fabs(got - want) <= 1e-5 * want, "head %d, token %d: %g, not %g", head, t, got, want);
+        }
+        free(v);
+    }
+    free(o);
+}
+
+/* ---- both ---------------------------------------------------------------- */
+
+static void check(const char *backend, const char *model)
+{
+    static int32_t ids[TOKENS];
+    struct config *config;
+    struct err err = { 0 };
+    struct prefill p = { .ids = ids, .n = TOKENS };
+    struct backend *be = listed_open(&(struct backend_options){ .name = backend, .n_threads = 2 }, &err);
+    double seconds = 0;
+    int n;
+
+    if (!be)
+        return;
+    for (int i = 0; i < TOKENS; i++)
+        ids[i] = i * 7 % TINY_VOCAB;
+    cr_assert_eq(config_list(&config, &n, "expected_attention:drop=0.5,criticalkv+snapkv:drop=0.5:window=700", &err),
+                 0);
+    const struct config *const list[] = { &config[0], &config[1], &config[2] }; // none first
+
+    cr_assert_eq(n, 3);
+    const struct engine_work work = { .n_tokens = TOKENS, .config = list, .n_configs = n };
+    struct engine *e = engine_open_on(be, model, &err);
+    struct session *s = e ? engine_start(e, &work, 1, 0, &err) : NULL;
+    cr_assert(s, "%s", err.msg);
+    configs_need(list, n, &p.needs, &p.window);
+    for (int again = 0; again < 2; again++) { // nothing is left of the context before
+        cr_assert_eq(session_prefill(s, &p, &seconds, &err), 0, "%s", err.msg);
+        const struct kv_full *full = session_full(s);
+        cr_assert(full->moments_s > 0 && full->value_norms_s > 0 && seconds > 0);
+        expect_moments(full);
+        expect_norms(e, full);
+    }
+    p.needs = NEED_NOTHING;
+    cr_assert_eq(session_prefill(s, &p, NULL, &err), 0, "%s", err.msg);
+    cr_assert(!session_full(s)->moments && !session_full(s)->value_norms);
+    session_free(s);
+    engine_close(e);
+    free(config);
+}
+
+Test(engine, saves_sums_over_queries_and_norms_of_values)
+{
+    static const char *const list[] = { "fenced", "cpu", "cuda" };
+    char model[64];
+
+    tiny_model_make(model);
+    for (int i = 0; i < 3; i++)
+        check(list[i], model);
+    tiny_model_remove(model);
+}
