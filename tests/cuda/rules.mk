@@ -24,7 +24,7 @@ EMULATOR := $(basename $(notdir $(wildcard tests/cuda/emulated/*.cpp)))
 
 # The kernels' and the engine's tests, in a program that bears sanitizers; they are not compiled under one themselves.
 EMU_DRIVER := $(patsubst %.c,$(EMU)/driver/%.o,$(filter-out tests/kernels/host_memory.c,$(wildcard tests/kernels/*.c)) tests/cuda/driver/driver.c \
-              $(addprefix tests/unit/,engine.c engine_bench.c engine_sampled.c engine_sums.c variants.c variants_future.c dropping.c variant_memory.c plan.c repeat.c embed.c tiny_model.c cache.c))
+              $(addprefix tests/unit/,engine.c engine_bench.c engine_sampled.c engine_sums.c variants.c variants_future.c dropping.c merging.c arkv.c variant_memory.c plan.c repeat.c embed.c tiny_model.c cache.c))
 $(EMU)/driver/%.o: %.c $B/flags
 	@echo "  CC      $@"
 	@mkdir -p $(@D)

@@ -74,9 +74,9 @@ static void expect_variant(const struct cache *c, const struct made *m, const st
 }
 
 /* Layers whose attention differs: queries of the second are larger. */
-static bool open_cache(struct cache *c, int backend)
+static bool open_cache(struct cache *c, const char *backend, const char *dtype)
 {
-    if (!cache_open(c, backends[backend][0], backends[backend][1], T))
+    if (!cache_open(c, backend, dtype, T))
         return false;
     for (int i = 0; i < T * H * K; i++)
         c->q[1][i] *= 4;
@@ -91,17 +91,16 @@ Test(arkv, is_the_same_on_every_backend)
     for (int i = 0; i < 3; i++) {
         struct config config = config_of(name[i]);
         struct cache first;
-        cr_assert(open_cache(&first, 0));
+        cr_assert(open_cache(&first, "reference", "f32"));
         struct made reference = made_of(&first, &config);
         for (int b = 0; b < BACKENDS; b++) {
             struct cache c;
-            if (!open_cache(&c, b))
+            if (!open_cache(&c, backends[b][0], backends[b][1]))
                 continue;
             for (int l = 0; l < L && backends[b][1][0] == 'b'; l++) // its own queries are rounded: take those
                 memcpy(first.q[l], c.q[l], T * H * K * sizeof(float));
             cache_write(&first);
             made_release(&reference);
-            pool_reset(&first.pool, pool_mark(&first.pool));
             reference = made_of(&first, &config);
             struct made m = made_of(&c, &config);
             expect_variant(&c, &m, &reference);
@@ -137,7 +136,7 @@ Test(arkv, scores_once_for_all_drops)
     struct made m[2];
     struct cache c;
 
-    cr_assert(open_cache(&c, 0));
+    cr_assert(open_cache(&c, "reference", "f32"));
     size_t one = configs_score_bytes((const struct config *const[]){ &config[0] }, 1, &c.full.shape, T).kept;
     cr_assert_eq(
         configs_score_bytes((const struct config *const[]){ &config[0], &config[1] }, 2, &c.full.shape, T).kept, one);
@@ -205,7 +204,7 @@ Test(arkv, payloads_hold_whole_and_packed_rows)
     struct err err;
 
     close(mkstemp(path));
-    cr_assert(open_cache(&c, 0));
+    cr_assert(open_cache(&c, "reference", "f32"));
     struct made m = made_of(&c, &config);
     write_payload(path, &m.v);
     cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
@@ -231,7 +230,7 @@ Test(arkv, payloads_with_other_rows_are_refused)
     struct err err;
 
     close(mkstemp(path));
-    cr_assert(open_cache(&c, 0));
+    cr_assert(open_cache(&c, "reference", "f32"));
     struct made m = made_of(&c, &config);
     write_payload(path, &m.v);
     cr_assert_geq(file_read(&bytes, path, 1 << 24, &err), 0);

@@ -54,6 +54,16 @@ Test(config, names_are_canonical)
         cr_assert_str_eq(config_of(name[i][0]).name, name[i][1]);
 }
 
+static void expect_refused(const char *const bad[][2], size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct config c;
+        struct err err;
+        cr_assert_eq(config_parse(&c, bad[i][0], &err), ERR_USAGE, "%s", bad[i][0]);
+        cr_assert(strstr(err.msg, bad[i][1]), "'%s' says: %s", bad[i][0], err.msg);
+    }
+}
+
 Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
@@ -113,21 +123,6 @@ Test(config, says_what_is_wrong)
         { "knorm:drop=0.5+adakv",
           "adakv works with the scores of a dropping method, so it comes before knorm in a chain" },
         { "kivi:bits=2+adakv", "adakv works with the scores of a dropping method, so it comes before kivi in a chain" },
-        { "cam",
-          "cam merges dropped tokens into others, so a dropping method must come before it: snapkv:drop=0.5+cam" },
-        { "merge_cos+kivi:bits=2", "so a dropping method must come before it: snapkv:drop=0.5+merge_cos" },
-        { "cam+knorm:drop=0.5", "knorm drops tokens, so it comes before cam in a chain" },
-        { "knorm:drop=0.5+kivi:bits=2+cam",
-          "cam merges dropped tokens into others, so it comes before kivi in a chain" },
-        { "knorm:drop=0.5+cam+merge_cos", "cam and merge_cos are both merging methods; a chain has one of each kind" },
-        { "knorm:drop=0.5+cam:sample=drawn", "cam: sample must be expected or bernoulli, not 'drawn'" },
-        { "adakv+arkv:drop=0.5", "arkv drops and packs by itself, so nothing stands beside it in a chain" },
-        { "arkv:drop=0.5+kivi:bits=4", "arkv drops and packs by itself, so nothing stands beside it in a chain" },
-        { "arkv:drop=0.5+cam", "arkv drops and packs by itself" },
-        { "arkv:drop=0.5+knorm:drop=0.5", "arkv and knorm are both dropping methods" },
-        { "arkv:drop=0.5:window=1", "arkv: window must be a whole number from 2 to 4096, not '1'" },
-        { "arkv:drop=0.5:stats=mine", "arkv: stats must be code or paper, not 'mine'" },
-        { "arkv", "arkv needs drop, the share of KV pairs removed: arkv:drop=..." },
         { "adakv:drop=0.5+snapkv", "adakv has no parameter 'drop', only safeguard" },
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
         { "fp8:scale=row", "fp8: scale must be head or token or one, not 'row'" },
@@ -150,12 +145,30 @@ Test(config, says_what_is_wrong)
         { "keydiff:drop=0.5+", "no method ''" },
         { "keydiff:drop=0.1..0.9/0.2", "not '0.1..0.9/0.2'" },
     };
-    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        struct config c;
-        struct err err;
-        cr_assert_eq(config_parse(&c, bad[i][0], &err), ERR_USAGE, "%s", bad[i][0]);
-        cr_assert(strstr(err.msg, bad[i][1]), "'%s' says: %s", bad[i][0], err.msg);
-    }
+    expect_refused(bad, sizeof(bad) / sizeof(*bad));
+}
+
+/* Merging methods, and arkv. */
+Test(config, says_what_a_chain_needs)
+{
+    static const char *const bad[][2] = {
+        { "cam",
+          "cam merges dropped tokens into others, so a dropping method must come before it: snapkv:drop=0.5+cam" },
+        { "merge_cos+kivi:bits=2", "so a dropping method must come before it: snapkv:drop=0.5+merge_cos" },
+        { "cam+knorm:drop=0.5", "knorm drops tokens, so it comes before cam in a chain" },
+        { "knorm:drop=0.5+kivi:bits=2+cam",
+          "cam merges dropped tokens into others, so it comes before kivi in a chain" },
+        { "knorm:drop=0.5+cam+merge_cos", "cam and merge_cos are both merging methods; a chain has one of each kind" },
+        { "knorm:drop=0.5+cam:sample=drawn", "cam: sample must be expected or bernoulli, not 'drawn'" },
+        { "adakv+arkv:drop=0.5", "arkv drops and packs by itself, so nothing stands beside it in a chain" },
+        { "arkv:drop=0.5+kivi:bits=4", "arkv drops and packs by itself, so nothing stands beside it in a chain" },
+        { "arkv:drop=0.5+cam", "arkv drops and packs by itself" },
+        { "arkv:drop=0.5+knorm:drop=0.5", "arkv and knorm are both dropping methods" },
+        { "arkv:drop=0.5:window=1", "arkv: window must be a whole number from 2 to 4096, not '1'" },
+        { "arkv:drop=0.5:stats=mine", "arkv: stats must be code or paper, not 'mine'" },
+        { "arkv", "arkv needs drop, the share of KV pairs removed: arkv:drop=..." },
+    };
+    expect_refused(bad, sizeof(bad) / sizeof(*bad));
 }
 
 Test(config, lists_expand_ranges)

@@ -12,7 +12,9 @@ from kvpress import (AdaKVPress, BlockPress, CriticalKVPress, CURPress, Expected
                      StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
+from kvpress.utils import get_prerope_query_states
 from transformers import AutoModelForCausalLM, AutoTokenizer, DynamicCache
+from transformers.models.llama.modeling_llama import rotate_half
 from transformers.utils import logging
 
 logging.disable_progress_bar()
@@ -25,6 +27,7 @@ NAMES = {"drop": "compression_ratio", "window": "window_size", "kernel": "kernel
          "use_vnorm": "use_vnorm"}
 CUR_NAMES = {"block": "local_window_size", "n_sink": "num_sinks"}
 WORDS = {"no": False, "yes": True}
+WINDOW = 64  # queries to remember
 TIE = 1e-5  # relative to the boundary score: another order of the same additions may swap two this close
 MARK = "\u2603" * 3  # stands for the text in the chat template
 
@@ -68,8 +71,13 @@ class Every(BasePress):
         self.rows = {name: [] for name in presses}  # [layer] of (keys, values)
         self.masked = {name: [] for name in presses}  # [layer] of what AdaKVPress masks, or None
         self.chosen = {name: [] for name in presses}  # [layer] of positions (heads, n), of presses that do not just score
+        self.queries = []  # [layer] of (G, W, H/G, K): of the last tokens, rotated
 
     def compress(self, module, hidden_states, keys, values, attentions, kwargs):
+        q = get_prerope_query_states(module, hidden_states[:, -WINDOW:])
+        cos, sin = (x[:, -WINDOW:].unsqueeze(1) for x in kwargs["position_embeddings"])
+        q = (q * cos + rotate_half(q) * sin)[0]
+        self.queries.append(q.reshape(keys.shape[1], -1, *q.shape[1:]).transpose(1, 2))
         for name, press in self.presses.items():
             given = (module, hidden_states, keys, values, attentions, kwargs)
             if isinstance(press, BlockPress):
