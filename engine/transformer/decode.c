@@ -441,25 +441,6 @@ static int check(const struct session *s, const struct decode *job, int *longest
     return 0;
 }
 
-/* The rows of some variants as one table, on the host (malloc) and on the device (from the pool). */
-static int make_table(struct session *s, const struct variant *const *variant, int n, struct kv_table *table,
-                      struct err *err)
-{
-    const struct engine *e = s->engine;
-    size_t heads = (size_t)e->config.n_layers * (size_t)e->config.n_kv_heads, bytes = heads * sizeof(struct kv_rows);
-    struct kv_rows *host = malloc((size_t)n * bytes), *device = pool_take(&s->pool, (size_t)n * bytes, err);
-
-    *table = (struct kv_table){ .host = host, .device = device, .n_layers = e->config.n_layers };
-    if (!host)
-        return err_nomem(err);
-    if (!device)
-        return err->code;
-    for (int v = 0; v < n; v++)
-        memcpy(host + (size_t)v * heads, variant[v]->rows, bytes);
-    e->backend->write(e->backend, device, host, (size_t)n * bytes);
-    return 0;
-}
-
 /* Memory for the job: the store takes the rest of the pool, or less if the job needs less. */
 static int open_decoder(struct decoder *d, int longest, struct err *err)
 {
@@ -486,7 +467,7 @@ static int open_decoder(struct decoder *d, int longest, struct err *err)
         return err->code;
     d->forward = (struct forward_job){ .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
     d->forward.store = kv_store_take(&s->pool, s->engine, (size_t)slots, err);
-    if (!d->forward.store.k || make_table(s, job->variant, job->n_variants, &d->forward.table, err))
+    if (!d->forward.store.k || kv_table_take(s, job->variant, job->n_variants, &d->forward.table, err))
         return err->code;
     return slots_init(&d->slots, slots, err);
 }
@@ -530,46 +511,6 @@ int session_decode(struct session *s, const struct decode *job, struct answer *a
     if (code)
         answers_release(answer, n);
     close_decoder(&d);
-    pool_reset(&s->pool, mark);
-    return code;
-}
-
-/* ---- one question alone ------------------------------------------------- */
-
-/* Runs the question and its output; a question longer than a pass takes several. */
-static int run_question(struct session *s, const struct forward_job *job, struct question_ids q, int position,
-                        struct err *err)
-{
-    struct pass *p = &s->forward.pass;
-
-    for (int done = 0, n; done < q.n; done += n) {
-        n = min(q.n - done, p->rows);
-        pass_clear(p);
-        pass_add(p, &(struct pass_tokens){ .ids = q.ids + done, .n = n, .position = position + done, .slot = done }, 0);
-        pass_share(p, 0, n, 0);
-        pass_pick(p, 1);
-        forward_run(&s->forward, job);
-    }
-    return forward_best(&s->forward, &(struct draws){ 0 }, err);
-}
-
-int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
-                       struct err *err)
-{
-    struct backend *be = s->engine->backend;
-    size_t mark = pool_mark(&s->pool);
-    struct forward_job job = { .kind = ATTN_OWN, .end = FORWARD_OUTPUT };
-
-    job.store = kv_store_take(&s->pool, s->engine, (size_t)question.n, err);
-    int code = job.store.k ? make_table(s, &variant, 1, &job.table, err) : err->code;
-    *seconds = (double)INFINITY;
-    for (int i = 0; i < 2 && !code; i++) { // the first time includes making kernels
-        double start = be->clock(be);
-        code = run_question(s, &job, question, variant->n_tokens, err);
-        double taken = be->clock(be) - start;
-        *seconds = taken < *seconds ? taken : *seconds;
-    }
-    free(unconst(job.table.host));
     pool_reset(&s->pool, mark);
     return code;
 }

@@ -187,4 +187,11 @@ int session_decode(struct session *s, const struct decode *job, struct answer *a
 int session_question_s(struct session *s, const struct variant *variant, struct question_ids question, double *seconds,
                        struct err *err) MUST_CHECK;
 
+/* Seconds per token of an answer when `batch` copies of one sequence over the variant decode together and nothing else
+ * runs: the time of a step, which gives each copy a token, divided by `batch`. Each copy attends to the variant's rows by
+ * itself, as requests about different contexts of this size would. batch: 1 to DECODE_BATCH_MAX. */
+enum { DECODE_BATCH_MAX = 32 };
+int session_decode_s(struct session *s, const struct variant *variant, int batch, double *seconds,
+                     struct err *err) MUST_CHECK;
+
 #endif

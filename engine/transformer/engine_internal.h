@@ -199,11 +199,16 @@ struct session {
     struct forward forward;
     struct kv_store cache; // slot s holds token s of the context
     struct kv_full full;
-    struct kv_rows *rows; // [L * G]
-    char **window_q;      // [L]
-    float *column_sums;   // (L * G, T) or NULL
-    float *moments;       // (L * H, K + 1, K) or NULL
-    float *value_norms;   // (L * G, T) or NULL; in host memory
+    struct kv_rows *rows;                   // [L * G]
+    char **window_q;                        // [L]
+    float *column_sums;                     // (L * G, T) or NULL
+    float *moments;                         // (L * H, K + 1, K) or NULL
+    float *value_norms;                     // (L * G, T) or NULL; in host memory
+    bool has_decoded[DECODE_BATCH_MAX + 1]; // a step of so many sequences, for its time
 };
+
+/* The rows of some variants as one table, on the host (malloc) and on the device (from the pool). */
+int kv_table_take(struct session *s, const struct variant *const *variant, int n, struct kv_table *table,
+                  struct err *err) MUST_CHECK;
 
 #endif

@@ -104,6 +104,8 @@ static struct fit fit_of(const struct engine *e, const struct engine_work *w, in
         f.rest = max(f.rest, need.making);
     }
     f.rest = max(f.rest, before > f.rows ? before - f.rows : 0);
+    if (w->n_questions) // a variant's decoding is timed alone
+        f.rest = max(f.rest, plan_decode_bytes(e, &(struct plan_decode){ .n_variants = 1 }, DECODE_BATCH_MAX));
     return f;
 }
 

@@ -260,6 +260,26 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
     return 0;
 }
 
+/* ---- the rows of variants ------------------------------------------------ */
+
+int kv_table_take(struct session *s, const struct variant *const *variant, int n, struct kv_table *table,
+                  struct err *err)
+{
+    const struct engine *e = s->engine;
+    size_t heads = (size_t)e->config.n_layers * (size_t)e->config.n_kv_heads, bytes = heads * sizeof(struct kv_rows);
+    struct kv_rows *host = malloc((size_t)n * bytes), *device = pool_take(&s->pool, (size_t)n * bytes, err);
+
+    *table = (struct kv_table){ .host = host, .device = device, .n_layers = e->config.n_layers };
+    if (!host)
+        return err_nomem(err);
+    if (!device)
+        return err->code;
+    for (int v = 0; v < n; v++)
+        memcpy(host + (size_t)v * heads, variant[v]->rows, bytes);
+    e->backend->write(e->backend, device, host, (size_t)n * bytes);
+    return 0;
+}
+
 /* ---- logits ------------------------------------------------------------- */
 
 /* Runs one pass and brings the logits of its tokens to the host, a few rows at a time. */
