@@ -12,6 +12,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+const int table_batch[TABLE_BATCHES] = { 1, 8, 32 };
+
 /* The end of the map counts as inside: a column without rows may begin there. Memory from malloc never begins there,
  * because its header comes first. */
 static bool in_map(const struct table *t, const void *at)

@@ -29,6 +29,9 @@
 #define TABLE_LIKELIHOOD "likelihood"
 enum { TABLE_VERSION = 2 }; // version written; reads versions 1 and 2
 
+enum { TABLE_BATCHES = 3 };
+extern const int table_batch[TABLE_BATCHES]; // sequences that decode together: 1, 8, 32
+
 struct table {
     /* root attributes; "" when absent */
     char *model, *model_digest, *backend, *dtype, *chat_digest, *embedder_digest, *lineage; // lineage: JSON text
@@ -58,6 +61,7 @@ struct table {
     float *log_likelihood;     // (Q, V): of the reference's answer under a variant, per token; NAN: not judged
     int64_t *cell_bytes;       // (C, V); -1: not run
     double *size_frac, *keep_frac, *compress_s, *decompress_s; // (C, V); NAN: not run
+    double *decode_s[TABLE_BATCHES]; // (C, V): seconds per generated token at table_batch[i]; NAN: not measured
 
     /* (P) or NULL: after `curve_n_tokens` tokens the prefill of a context had taken `curve_s` seconds. By context, then
      * by tokens; the last point of a context is (n_tokens, prefill_s). */
@@ -196,8 +200,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 /* ---- files ---- */
 
 /* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped; reading goes on. PLAN reads only what
- * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, keep_frac, compress_s, all of questions and
- * answers, similarities, gold scores, facts and token F1 except the predicted facts, deviations of qualities, the
+ * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, keep_frac, compress_s, decode_s, all of
+ * questions and answers, similarities, gold scores, facts and token F1 except the predicted facts, deviations of qualities, the
  * numbers behind predictions, tiers and utility. n_tiers is 0; n_questions is as in the file. */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 

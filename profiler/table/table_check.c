@@ -335,6 +335,19 @@ static const char *exact_fault(const struct table *t, size_t i)
     return NULL;
 }
 
+static const char *decode_fault(const struct table *t, size_t i)
+{
+    for (int b = 0; b < TABLE_BATCHES; b++) {
+        if (!t->decode_s[b] || isnan(t->decode_s[b][i]))
+            continue;
+        if (!is_positive(t->decode_s[b][i]) || !is_seconds(t->decode_s[b][i]))
+            return "the time of a generated token is not a number of seconds above 0";
+        if (t->cell_bytes[i] < 0)
+            return "the time of a generated token without bytes";
+    }
+    return NULL;
+}
+
 static const char *cell_fault(const struct table *t, size_t i)
 {
     bool run = t->cell_bytes[i] >= 0;
@@ -349,7 +362,9 @@ static const char *cell_fault(const struct table *t, size_t i)
         return "compress_s or decompress_s is not a number of seconds";
     if (!run && (!isnan(t->decompress_s[i]) || (t->compress_s && !isnan(t->compress_s[i]))))
         return "a time without bytes";
-    const char *wrong = t->predicted_quality ? prediction_fault(t, i) : NULL;
+    const char *wrong = decode_fault(t, i);
+    if (!wrong && t->predicted_quality)
+        wrong = prediction_fault(t, i);
     if (wrong || !t->quality_train)
         return wrong;
     double train = t->quality_train[i], test = t->quality_test[i];
@@ -395,10 +410,11 @@ static void drop_share(void *arg, int share)
     for (size_t i = first; i < first + (left < SHARE ? left : SHARE); i++) {
         if (!cell_fault(t, i))
             continue;
-        double *const numbers[] = { t->size_frac,         t->keep_frac,    t->compress_s,        t->decompress_s,
-                                    t->quality_train,     t->quality_test, t->quality_train_std, t->quality_test_std,
-                                    t->predicted_quality, t->gold_mean,    t->facts_train,       t->facts_test,
-                                    t->token_f1_train,    t->token_f1_test };
+        double *const numbers[] = { t->size_frac,         t->keep_frac,     t->compress_s,        t->decompress_s,
+                                    t->quality_train,     t->quality_test,  t->quality_train_std, t->quality_test_std,
+                                    t->predicted_quality, t->gold_mean,     t->facts_train,       t->facts_test,
+                                    t->token_f1_train,    t->token_f1_test, t->decode_s[0],       t->decode_s[1],
+                                    t->decode_s[2] };
         float *const reals[] = { t->predicted_sd, t->predicted_facts, t->predicted_facts_sd };
         int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
         t->cell_bytes[i] = -1;

@@ -44,7 +44,7 @@ struct column {
     int since; // format version that introduced it; in an older file the name belongs to another program
 };
 
-enum { TABLE_COLUMNS = 63, TABLE_ATTRIBUTES = 8 };
+enum { TABLE_COLUMNS = 66, TABLE_ATTRIBUTES = 8 };
 extern const struct column table_columns[TABLE_COLUMNS];
 
 struct attribute {

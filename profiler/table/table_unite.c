@@ -107,10 +107,11 @@ static bool is_better_row(const struct uniting *u, int to, const struct table *f
     return table_is_measured(from, at) && !table_is_measured(taken, u->row[to]);
 }
 
-/* The same for a cell: only measured cells have a compress_s. */
+/* The same for a cell: only measured cells have a compress_s, and only some of these have decoding times. */
 static bool is_better_cell(const struct table *out, size_t to, const struct table *from, size_t at)
 {
-    return out->cell_bytes[to] < 0 || (isnan(out->compress_s[to]) && !isnan(from->compress_s[at]));
+    return out->cell_bytes[to] < 0 || (isnan(out->compress_s[to]) && !isnan(from->compress_s[at])) ||
+           (isnan(out->decode_s[0][to]) && !isnan(from->decode_s[0][at]));
 }
 
 static int unite_contexts(struct uniting *u, int table, struct err *err)

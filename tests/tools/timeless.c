@@ -37,6 +37,8 @@ int main(int argc, char **argv)
         *of_contexts[i] = constant(*of_contexts[i], contexts);
     t.compress_s = constant(t.compress_s, cells);
     t.decompress_s = constant(t.decompress_s, cells);
+    for (int b = 0; b < TABLE_BATCHES; b++)
+        t.decode_s[b] = constant(t.decode_s[b], cells);
     t.prefill_n = calloc(contexts + 1, sizeof(*t.prefill_n));
     for (size_t c = 0; t.prefill_n && c < contexts; c++) {
         t.prefill_n[c] = 1;

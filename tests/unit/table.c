@@ -462,6 +462,9 @@ Test(table, values_at_their_limits)
     LIMIT(keep_frac[1], 1, above_1);
     LIMIT(compress_s[1], nan, below_0);
     LIMIT(decompress_s[1], 0, below_0);
+    LIMIT(decode_s[0][1], DBL_TRUE_MIN, 0);
+    LIMIT(decode_s[1][1], 1e30, nextafter(1e30, 2e30));
+    LIMIT(decode_s[2][1], nan, below_0);
     LIMIT(similarity[1], 1.001F, nextafterf(1.001F, 2));
     LIMIT(similarity[1], -1.001F, nextafterf(-1.001F, -2));
     LIMIT(similarity[1], NAN, INFINITY);
@@ -561,6 +564,8 @@ Test(table, cells_that_break_a_rule_are_named)
     BAD(t.size_frac[3] = (double)INFINITY, "size_frac is not a fraction");
     BAD(t.size_frac[3] = -0.5, "size_frac is not a fraction");
     BAD(t.decompress_s[3] = (double)INFINITY, "compress_s or decompress_s is not a number of seconds");
+    BAD(t.decode_s[1][3] = -0.5, "the time of a generated token is not a number of seconds above 0");
+    BAD(t.decode_s[2][3] = (double)INFINITY, "the time of a generated token is not a number of seconds above 0");
     BAD(t.quality_train[3] = 1.0001, "quality/train is not within 0 and 1");
     BAD(t.quality_train[3] = -0.0001, "quality/train is not within 0 and 1");
     BAD(t.quality_train[3] = -(double)INFINITY, "quality/train is not within 0 and 1");

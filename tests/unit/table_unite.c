@@ -36,6 +36,32 @@ Test(table_unite, unites_what_each_lacks)
     table_release(&both);
 }
 
+/* Of two measurements of a cell the first counts, but one with decoding times before one without. */
+Test(table_unite, decoding_times_come_with_their_cell)
+{
+    struct table a, b, both;
+    struct err err;
+
+    small_table(&a, 0, 1, 1, 3);
+    small_table(&b, 0, 1, 1, 3);
+    for (int v = 0; v < 3; v++) {
+        a.compress_s[v] = 1;
+        b.compress_s[v] = 2;
+        for (int i = 0; i < TABLE_BATCHES; i++) {
+            a.decode_s[i][v] = v == 1 ? 10 : (double)NAN;
+            b.decode_s[i][v] = v == 2 ? (double)NAN : 20 + i;
+        }
+    }
+    cr_assert_eq(unite(&both, &a, &b, &err), 0, "%s", err.msg);
+    cr_assert(both.compress_s[0] == 2 && both.decode_s[0][0] == 20 && both.decode_s[2][0] == 22);
+    cr_assert(both.compress_s[1] == 1 && both.decode_s[0][1] == 10 && both.decode_s[2][1] == 10);
+    cr_assert(both.compress_s[2] == 1 && isnan(both.decode_s[0][2]));
+    cr_assert_eq(table_check(&both, &err), 0, "%s", err.msg);
+    table_release(&a);
+    table_release(&b);
+    table_release(&both);
+}
+
 /* A second answer and its number of tokens come from the first table that has them, whatever has the question first. */
 Test(table_unite, sampled_answers_are_filled_in)
 {

@@ -6,7 +6,7 @@ MODEL = os.path.realpath(sys.argv[1])
 os.chdir(sys.argv[2])
 KILLS = 50
 failed = False
-TIMES = {"contexts/prefill_s", "contexts/prefill_n", "contexts/question_s", "contexts/prefill_spread", "contexts/question_spread", "contexts/profiled_at", "prefill_curve/seconds", "cells/compress_s", "cells/decompress_s"}
+TIMES = {"contexts/prefill_s", "contexts/prefill_n", "contexts/question_s", "contexts/prefill_spread", "contexts/question_spread", "contexts/profiled_at", "prefill_curve/seconds", "cells/compress_s", "cells/decompress_s", "cells/decode_1_s", "cells/decode_8_s", "cells/decode_32_s"}
 CONFIGS = "knorm:drop=0.5,keydiff:drop=0.7"
 
 

@@ -63,7 +63,7 @@ with h5py.File(f"{work}/made.h5") as f:
     f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
     if set(names) != set(rows):
         wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
-    verdict(len(rows) == 63 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    verdict(len(rows) == 66 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
     ids = f["/contexts/id"].asstr()[:].tolist()
     verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
     verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
@@ -145,7 +145,7 @@ def chunked(n):
 status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
-NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts/train", "/facts/test", "/token_f1/train", "/token_f1/test", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/questions/asked_at", "/answers/log_likelihood", "/quality/train_std", "/quality/train_n",
+NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts/train", "/facts/test", "/token_f1/train", "/token_f1/test", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/questions/asked_at", "/answers/log_likelihood", "/cells/decode_1_s", "/cells/decode_8_s", "/cells/decode_32_s", "/quality/train_std", "/quality/train_n",
        "/quality/test_std", "/quality/test_n", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
 
 
@@ -240,6 +240,7 @@ for label, change in {
     "predicted facts above 1": replace("/predicted/facts", data["/predicted/facts"] + 1),
     "a gold score above 1": replace("/gold/score", data["/gold/score"] + 1),
     "a prefill that was measured 0 times": replace("/contexts/prefill_n", np.array([0, 2])),
+    "a token that took no time": replace("/cells/decode_8_s", data["/cells/decode_8_s"] * 0),
     "a spread below 0": replace("/contexts/question_spread", np.array([-1., 0])),
     "a scale below 0": replace("/contexts/unrelated", data["/contexts/unrelated"] - 1),
     "a doubt below 0": replace("/predicted/sd", data["/predicted/sd"] - 1),

@@ -88,6 +88,8 @@ static void fill(struct table *t)
         t->predicted_sd[i] = 0.5F;
         t->compress_s[i] = 0.125 * i;
         t->decompress_s[i] = 0;
+        for (int b = 0; b < TABLE_BATCHES; b++)
+            t->decode_s[b][i] = i ? 0.03125 / (b + i) : (double)NAN;
         for (int d = 0; d < 3; d++) {
             t->utility[3 * i + d] = i - 2.5 * d;
             t->ttft_s[3 * i + d] = i + 0.25 * d;
