@@ -26,20 +26,19 @@
 #include "profiler/run/run_all.h"
 #include "profiler/run/unvisited.h"
 
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char default_configs[] = CONFIG_USUAL;
 
 enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
+enum { DECODE_AUTO, DECODE_ON, DECODE_OFF };
 
 static struct {
     const char *model, *chat, *configs, *plugin, *cells, *sample, *backend, *devices, *dtype, *output, *on;
     int max_new_tokens, threads, seed;
-    int only, measure; // enum grid_split; MEASURE_ANSWERS, MEASURE_LIKELIHOOD
+    int only, measure, decode_times; // enum grid_split; MEASURE_ANSWERS, ...; DECODE_AUTO, ...
     struct shard shard;
     bool truncate, overwrite, dry_run, list_configs;
     double temperature; // below 0: the default of temperature()
@@ -74,6 +73,10 @@ static const struct opt opts[] = {
     OPT_REAL(0, "temperature", &cfg.temperature, 0, 100,
              "sample a second answer of the untouched cache to each question at this temperature, to measure how alike "
              "two good answers are; 0: no second answer (default: 0.3, with --cells 0)"),
+    OPT_PICK(
+        0, "decode-times", &cfg.decode_times, "auto|on|off",
+        "time a token of an answer over each variant, at batch 1, 8 and 32; costs a twentieth of a usual profile's "
+        "time; auto: on, with --cells off"),
     OPT_HEAD("Model and device"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
@@ -88,10 +91,9 @@ static const struct opt opts[] = {
     OPT_FORGET(&cfg.forget),
     OPT_BOOL(0, "overwrite", &cfg.overwrite, "replace FILE instead of adding to it"),
     OPT_DRY_RUN(&cfg.dry_run),
-    OPT_TEXT(
-        0, "on", &cfg.on, "GPU[,NxTOKENS]",
-        "with --dry-run: expected time on this GPU, from its data sheet, for the work and for N contexts of TOKENS "
-        "tokens (default: 1000x32k); " SERVING_GPUS),
+    OPT_TEXT(0, "on", &cfg.on, "GPU[,NxTOKENS]",
+             "with --dry-run: expected time on this GPU, from its data sheet, for the work and for N contexts of "
+             "TOKENS tokens (default: 1000x32k); " SERVING_GPUS),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -118,8 +120,7 @@ static const struct tool tool = {
         "A context that cannot be profiled is reported, the others go on, and the status is 1. Contexts of a log that "
         "names another model than the default need --model; without it the status is 2.",
     .examples = "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B -o profile.h5\n"
-                "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B --sample 300 \\\n"
-                "      -o profile.h5\n"
+                "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B --sample 300 \\\n      -o profile.h5\n"
                 "  evp-profile contexts.jsonl questions.jsonl -m Qwen/Qwen3-8B --dry-run \\\n"
                 "      --configs 'keydiff:drop=0.1..0.9/0.2,kivi:bits=2' --on H100,1000x32k\n",
     .opts = opts,
@@ -279,6 +280,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.temperature = temperature();
     j->input.judges = cfg.measure == MEASURE_LIKELIHOOD;
+    j->input.times_decoding = cfg.decode_times == DECODE_AUTO ? !cfg.cells : cfg.decode_times == DECODE_ON;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model_config(j->model)->max_tokens;
     j->input.model_window = model_config(j->model)->window;
@@ -438,6 +440,7 @@ static int do_all(struct job *j, struct err *err)
     struct run run = job_run(j);
     int64_t total = 0;
 
+    interrupt_goes_on();
     run.progress = on_tokens;
     j->timing.start = clock_now();
     for (int i = 0; i < j->grid.n_work; i++)
@@ -448,7 +451,6 @@ static int do_all(struct job *j, struct err *err)
     return code;
 }
 
-/* From opening the device to closing it. */
 static int measure(struct job *j, struct err *err)
 {
     if (j->grid.n_answers == 0)
@@ -456,8 +458,6 @@ static int measure(struct job *j, struct err *err)
     int code = get_ready(j, err);
     if (!code && !cfg.dry_run)
         code = shards_begin(&j->shards, err);
-    if (!code && !cfg.dry_run)
-        interrupt_goes_on();
     if (!code && !cfg.dry_run)
         code = do_all(j, err);
     if (j->device.session && cfg.common.verbose > 0)

@@ -14,6 +14,7 @@ static void work_release(struct work *w)
     free(w->question_ids);
     free(w->question);
     free(w->open);
+    free(w->decodes);
     tokens_release(&w->ids);
 }
 
@@ -367,10 +368,14 @@ static bool is_wanted(const struct grid_input *in, const struct work *w, int v, 
 static int open_work(struct work *w, struct grid *g, const struct grid_input *in, struct err *err)
 {
     free(w->open);
+    free(w->decodes);
     w->open = calloc((size_t)w->n_questions * (size_t)g->n_configs + 1, sizeof(*w->open));
+    w->decodes = calloc((size_t)g->n_configs + 1, sizeof(*w->decodes));
     w->n_open = 0;
-    if (!w->open)
+    if (!w->open || !w->decodes)
         return err_nomem(err);
+    for (int v = 0; v < g->n_configs; v++)
+        w->decodes[v] = in->times_decoding && !shards_has_decode_s(in->shards, w->context->id, g->config[v].name);
     for (int q = 0; q < w->n_questions; q++) {
         for (int v = 0; v < g->n_configs; v++) {
             if (!is_wanted(in, w, v, q))

@@ -36,6 +36,7 @@ struct work {
     int n_shared;                     // number of ids that all questions begin with: those of `ask`
     bool *open;                       // (V, n_questions): answers that are not in the shards
     int n_open;
+    bool *decodes; // (V): variants whose decoding is timed, if they are made: those without such times in the shards
     bool refused;  // to be left out; always false between the functions below
     bool row_only; // not in the sample: nothing is open; may have no questions
 };
@@ -81,6 +82,7 @@ struct grid_input {
     int n_configs, max_new_tokens;
     double temperature;
     bool judges;
+    bool times_decoding; // of every variant that is made
     struct shard shard;
     enum grid_split split;
     const struct cells *cells; // the wanted contexts and answers; its configs are `config`; NULL: all

@@ -3,6 +3,7 @@
 #include "profiler/run/run.h"
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/rng.h"
 #include "kernels/pool.h"
 #include "profiler/run/groups.h"
@@ -24,13 +25,15 @@ struct context_run {
     struct prefill_curve curve;
     double flop_per_token; // of answers, in the current batch of a group; 0: prefill
     struct work_groups groups;
-    struct variant *variant;        // (V + 1)
-    const struct variant **pointer; // (V + 1)
-    struct question_ids *question;  // (n_questions): the open ones
-    int *question_at;               // (n_questions): their indices in the work
-    uint64_t *seed;                 // (n_questions): for their sampled answers
-    struct answer *answer;          // ((V + 1) * n_questions)
-    struct answer *given;           // (n_questions): the reference's, for variants to judge
+    struct variant *variant;           // (V + 1)
+    const struct variant **pointer;    // (V + 1)
+    struct question_ids *question;     // (n_questions): the open ones
+    int *question_at;                  // (n_questions): their indices in the work
+    uint64_t *seed;                    // (n_questions): for their sampled answers
+    struct answer *answer;             // ((V + 1) * n_questions)
+    struct answer *given;              // (n_questions): the reference's, for variants to judge
+    struct map lengths;                // of the heads of variants whose decoding was timed -> a row of decode_s
+    double (*decode_s)[TABLE_BATCHES]; // (lengths.n)
 };
 
 /* ---- progress ------------------------------------------------------------------ */
@@ -175,6 +178,31 @@ static void keep_variant(struct context_run *c, int v, const struct variant *var
     c->out->decompress_s[v] = variant->decompress_s;
 }
 
+/* ---- decoding ---------------------------------------------------------------------- */
+
+/* Times the decoding over a variant, alone. Variants with as many rows in every head take the same time, so the first of
+ * them is timed: all of one drop, and quantised ones with the reference. */
+static int time_decoding(struct context_run *c, int v, const struct variant *variant, struct err *err)
+{
+    size_t heads = (size_t)variant->shape.n_layers * (size_t)variant->shape.n_kv_heads;
+    int *n = malloc(heads * sizeof(*n));
+    bool added = false;
+
+    if (!n)
+        return err_nomem(err);
+    for (size_t i = 0; i < heads; i++)
+        n[i] = variant->rows[i].n;
+    int at = map_add(&c->lengths, (const char *)n, heads * sizeof(*n), &added), code = 0;
+    free(n);
+    if (at == MAP_NOMEM)
+        return err_nomem(err);
+    for (int i = 0; i < TABLE_BATCHES && added && !code; i++)
+        code = session_decode_s(c->run->session, variant, table_batch[i], &c->decode_s[at][i], err);
+    for (int i = 0; i < TABLE_BATCHES && !code; i++)
+        c->out->decode_s[i][v] = c->decode_s[at][i];
+    return code;
+}
+
 /* ---- groups ------------------------------------------------------------------------ */
 
 /* The seed of a question's draws: depends only on the ids of context and question. */
@@ -249,8 +277,11 @@ static int run_variants(struct context_run *c, int first, int n, int n_questions
             break;
         }
         c->pointer[made] = &c->variant[made];
-        if (first + made != c->groups.sampled)
-            keep_variant(c, c->groups.member[first + made], &c->variant[made]);
+        int v = c->groups.member[first + made];
+        if (first + made != c->groups.sampled) {
+            keep_variant(c, v, &c->variant[made]);
+            code = c->work->decodes[v] ? time_decoding(c, v, &c->variant[made], err) : 0;
+        }
         report_derived(c);
         made++;
     }
@@ -440,7 +471,9 @@ static int alloc_scratch(struct context_run *c, struct err *err)
     c->seed = calloc(q, sizeof(*c->seed));
     c->answer = calloc(v * q, sizeof(*c->answer));
     c->given = calloc(q, sizeof(*c->given));
-    bool all = c->variant && c->pointer && c->question && c->question_at && c->seed && c->answer && c->given;
+    c->decode_s = calloc(v, sizeof(*c->decode_s));
+    bool all =
+        c->variant && c->pointer && c->question && c->question_at && c->seed && c->answer && c->given && c->decode_s;
     return all ? 0 : err_nomem(err);
 }
 
@@ -457,6 +490,8 @@ static void release_scratch(struct context_run *c)
     if (c->given)
         release_given(c);
     free(c->given);
+    map_release(&c->lengths);
+    free(c->decode_s);
 }
 
 static int run_groups(struct context_run *c, struct err *err)

@@ -12,6 +12,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -251,6 +252,13 @@ bool shards_has(const struct shards *s, const char *context, const char *config,
     if (c < 0 || v < 0 || q < 0)
         return false;
     return t->cell_bytes[table_cell(t, c, v)] >= 0 && t->answer_n_tokens[table_answer(t, q, v)] >= 0;
+}
+
+bool shards_has_decode_s(const struct shards *s, const char *context, const char *config)
+{
+    int c = row_of(&s->rows.contexts, context), v = row_of(&s->rows.configs, config);
+
+    return c >= 0 && v >= 0 && !isnan(s->have.decode_s[0][table_cell(&s->have, c, v)]);
 }
 
 int shards_prefix(const struct shards *s, const char *context, const struct tokens *ids, int *n, struct err *err)

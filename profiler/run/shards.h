@@ -81,6 +81,9 @@ int shards_finish(struct shards *s, const struct shards_whole *whole, struct err
 /* Do the results have the answer to `question` (id) under `config` (name), with the sizes of its variant? */
 bool shards_has(const struct shards *s, const char *context, const char *config, const char *question);
 
+/* Do the results have the decoding times of a variant? */
+bool shards_has_decode_s(const struct shards *s, const char *context, const char *config);
+
 /* Sets *n to the length of the context in the results, if its tokens there are the first *n of `ids`; 0: it is absent
  * or different. */
 int shards_prefix(const struct shards *s, const char *context, const struct tokens *ids, int *n,

@@ -134,16 +134,17 @@ static double fit_at(const struct fit *f, double x)
     return f->a * term[0] + f->b * term[1];
 }
 
-/* A column of contexts, in two tables. */
+/* A column of contexts or cells, in two tables. */
 struct fit_column {
     double *to;
     const double *from;
     enum curve curve;
+    double scale;
 };
 
-static void fit_contexts(struct table *t, const struct table *measured, const struct fit_column *column, double scale)
+static void fit_contexts(struct table *t, const struct table *measured, const struct fit_column *column)
 {
-    struct fit f = { .curve = column->curve, .scale = scale };
+    struct fit f = { .curve = column->curve, .scale = column->scale };
 
     for (int c = 0; c < measured->n_contexts; c++)
         if (measured->n_tokens[c] > 0 && table_is_measured(measured, c))
@@ -155,35 +156,40 @@ static void fit_contexts(struct table *t, const struct table *measured, const st
             column->to[c] = fit_at(&f, (double)t->n_tokens[c]);
 }
 
-/* from: the same config in `measured`. */
-static void fit_decompress(struct table *t, int v, const struct table *measured, int from, double scale)
+/* A config's column of cells. from: the same config in `measured`. */
+static void fit_cells(struct table *t, int v, const struct table *measured, int from, const struct fit_column *column)
 {
-    struct fit f = { .curve = CURVE_ORIGIN, .scale = scale };
+    struct fit f = { .curve = column->curve, .scale = column->scale };
 
     for (int c = 0; c < measured->n_contexts; c++)
         if (measured->n_tokens[c] > 0 && cell_is_measured(measured, c, from))
-            fit_add(&f, (double)measured->n_tokens[c], measured->decompress_s[table_cell(measured, c, from)]);
+            fit_add(&f, (double)measured->n_tokens[c], column->from[table_cell(measured, c, from)]);
     if (!fit_solve(&f))
         return;
     for (int c = 0; c < t->n_contexts; c++)
         if (t->n_tokens[c] > 0 && t->cell_bytes[table_cell(t, c, v)] >= 0 && !cell_is_measured(t, c, v))
-            t->decompress_s[table_cell(t, c, v)] = fit_at(&f, (double)t->n_tokens[c]);
+            column->to[table_cell(t, c, v)] = fit_at(&f, (double)t->n_tokens[c]);
 }
 
 void unvisited_times(struct table *t, const struct table *measured)
 {
-    const struct fit_column column[] = { { t->prefill_s, measured->prefill_s, CURVE_ORIGIN },
-                                         { t->prefill_flop, measured->prefill_flop, CURVE_ORIGIN },
-                                         { t->question_s, measured->question_s, CURVE_LINE } };
+    enum { CONTEXTS = 3, CELLS = 1 + TABLE_BATCHES };
     double scale = 1;
 
     for (int c = 0; c < measured->n_contexts; c++)
         scale = fmax(scale, (double)measured->n_tokens[c]);
-    for (size_t k = 0; k < sizeof(column) / sizeof(*column); k++)
-        fit_contexts(t, measured, &column[k], scale);
+    const struct fit_column of_contexts[CONTEXTS] = { { t->prefill_s, measured->prefill_s, CURVE_ORIGIN, scale },
+                                                      { t->prefill_flop, measured->prefill_flop, CURVE_ORIGIN, scale },
+                                                      { t->question_s, measured->question_s, CURVE_LINE, scale } };
+    const struct fit_column of_cells[CELLS] = { { t->decompress_s, measured->decompress_s, CURVE_ORIGIN, scale },
+                                                { t->decode_s[0], measured->decode_s[0], CURVE_LINE, scale },
+                                                { t->decode_s[1], measured->decode_s[1], CURVE_LINE, scale },
+                                                { t->decode_s[2], measured->decode_s[2], CURVE_LINE, scale } };
+    for (int k = 0; k < CONTEXTS; k++)
+        fit_contexts(t, measured, &of_contexts[k]);
     for (int v = 0; v < t->n_configs; v++) {
         int from = table_find_config(measured, t->config_name[v]);
-        if (from >= 0)
-            fit_decompress(t, v, measured, from, scale);
+        for (int k = 0; k < CELLS && from >= 0; k++)
+            fit_cells(t, v, measured, from, &of_cells[k]);
     }
 }

@@ -265,6 +265,26 @@ Test(grid, only_what_is_missing_is_open)
     grid_release(&g);
 }
 
+/* Once per variant: a cell of an older file, without such times, gets them. */
+Test(grid, decoding_is_timed_once)
+{
+    struct grid g;
+    struct err err;
+    struct shards s;
+
+    open_grid(&g, &s);
+    struct grid_input in = input(1, 1);
+    in.shards = &s;
+    cr_assert_eq(grid_open(&g, &in, &err), 0);
+    cr_assert(!g.work[0].decodes[0] && !g.work[1].decodes[0], "not asked for");
+    in.times_decoding = true;
+    s.have.decode_s[0][0] = 0.01;
+    cr_assert_eq(grid_open(&g, &in, &err), 0);
+    cr_assert(!g.work[0].decodes[0] && g.work[0].decodes[1] && g.work[0].decodes[2] && g.work[1].decodes[0]);
+    empty_shards(&s);
+    grid_release(&g);
+}
+
 Test(grid, a_text_that_changed_is_left_out)
 {
     struct grid g;

@@ -94,6 +94,7 @@ static void open_world(void)
                              .config = w.config,
                              .n_configs = w.n_configs,
                              .max_new_tokens = 2,
+                             .times_decoding = true,
                              .shard = { 1, 1 },
                              .model_tokens = 2000,
                              .tokenizer = engine_tokenizer(w.engine),
@@ -158,6 +159,9 @@ static int n_kept(void)
                  "%s", err.msg);
     cr_assert_eq(table_read(&t, w.path, TABLE_ALL, &err), 0, "%s", err.msg);
     int n = t.n_contexts;
+    for (int c = 0; c < n; c++)
+        for (int b = 0; b < TABLE_BATCHES; b++)
+            cr_assert_gt(t.decode_s[b][c], 0, "context %d at batch %d: %g", c, table_batch[b], t.decode_s[b][c]);
     table_release(&t);
     return n;
 }

@@ -32,6 +32,8 @@ static void make(struct table *t)
             t->size_frac[cell] = t->keep_frac[cell] = 0.5;
             t->compress_s[cell] = 0;
             t->decompress_s[cell] = v == KIVI ? 1e-6 * n : 0;
+            for (int b = 0; b < TABLE_BATCHES && v != HALF; b++)
+                t->decode_s[b][cell] = (1 + b) * (0.02 + 1e-6 * n);
         }
     }
 }
@@ -70,7 +72,9 @@ Test(unvisited, times_by_a_fit)
         cr_assert_float_eq(t.decompress_s[table_cell(&t, 4, KIVI)], 8e-4, 1e-12);
         cr_assert_eq(t.decompress_s[table_cell(&t, 4, HALF)], 0);
         cr_assert(isnan(t.decompress_s[table_cell(&t, 4, RAGGED)]), "without a size no time");
-        cr_assert(isnan(t.prefill_flop[4]), "never measured");
+        cr_assert_float_eq(t.decode_s[0][table_cell(&t, 3, NONE)], 0.0203, 1e-12);
+        cr_assert_float_eq(t.decode_s[2][table_cell(&t, 4, KIVI)], 3 * 0.0208, 1e-12);
+        cr_assert(isnan(t.prefill_flop[4]) && isnan(t.decode_s[1][table_cell(&t, 4, HALF)]), "never measured");
         t.prefill_s[4] = 77;
     }
     cr_assert_eq(t.prefill_s[0], 2e-3 * 100 + 5e-6 * 100 * 100, "what was measured stays");
