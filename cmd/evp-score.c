@@ -340,7 +340,7 @@ static int score(struct table *t, const struct tiers *tiers, int *n_lost, struct
         return err->code;
     summary_int("contexts", t->n_contexts);
     summary_int("contexts_without_quality", *n_lost);
-    score_say(t);
+    score_say(t, cfg.common.verbose > 0 ? SCORE_ALL : SCORE_BRIEF);
     if (*n_lost)
         log_error("%d of %d contexts have no quality", *n_lost, t->n_contexts);
     if (cfg.tiers || file_exists("tiers.json"))

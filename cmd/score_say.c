@@ -38,6 +38,17 @@ static void put_facts(const struct table *t, enum split split, int v)
                   score_mean_error(t, mean, t->facts_kept, split, v));
 }
 
+/* Tokens per second relative to the reference, at each batch. */
+static void put_speed(const struct table *t, int v)
+{
+    char key[TEXT_SHORT];
+
+    for (int b = 0; b < TABLE_BATCHES; b++) {
+        snprintf(key, sizeof(key), "speed_%d", table_batch[b]);
+        json_put_real(summary_json(), key, score_speed(t, v, b));
+    }
+}
+
 static void put_summary(const struct table *t)
 {
     json_put_real(summary_json(), "unrelated", score_unrelated(t));
@@ -56,6 +67,7 @@ static void put_summary(const struct table *t)
         json_put_real(summary_json(), "token_f1_test", table_mean(t, t->token_f1_test, v));
         json_put_real(summary_json(), "gold", table_mean(t, t->gold_mean, v));
         json_put_real(summary_json(), "size_fraction", table_mean(t, t->size_frac, v));
+        put_speed(t, v);
         json_end(summary_json(), '}');
     }
     json_end(summary_json(), ']');
@@ -104,6 +116,14 @@ static void say_scale(const struct table *t)
     say_facts(t);
 }
 
+static void say_speed(const struct table *t, enum score_detail detail)
+{
+    if (score_has_speed(t))
+        log_info("tok/s@%d: tokens per second of %d answers that decode together, relative to the untouched cache%s",
+                 table_batch[TABLE_BATCHES - 1], table_batch[TABLE_BATCHES - 1],
+                 detail == SCORE_ALL ? "; so @1 and @8" : " (-v: of 1 and 8, too)");
+}
+
 /* What is printed of a config and one split of the questions. */
 static const char *split_cells(char out[SPLIT_CELLS], const struct table *t, enum split split, int v)
 {
@@ -118,14 +138,33 @@ static const char *split_cells(char out[SPLIT_CELLS], const struct table *t, enu
     return out;
 }
 
-static void say_row(const struct table *t, int v, int width, bool gold)
+/* The columns after the size: relative tokens per second at the batches from `first`. v < 0: their head. */
+static const char *speed_cells(char out[SPLIT_CELLS], const struct table *t, int v, int first)
 {
-    char train[SPLIT_CELLS], test[SPLIT_CELLS], score[TEXT_SHORT], with_gold[TEXT_SHORT + 2] = "";
+    char cell[TEXT_SHORT];
+    int at = 0;
+
+    out[0] = '\0';
+    for (int b = first; b < TABLE_BATCHES && score_has_speed(t); b++) {
+        double x = v < 0 ? (double)NAN : score_speed(t, v, b);
+        if (v < 0)
+            snprintf(cell, sizeof(cell), "tok/s@%d", table_batch[b]);
+        else
+            snprintf(cell, sizeof(cell), isnan(x) ? "-" : "%.2fx", x);
+        at += snprintf(out + at, SPLIT_CELLS - (size_t)at, " %8s", cell);
+    }
+    return out;
+}
+
+static void say_row(const struct table *t, int v, int width, bool gold, int first)
+{
+    char train[SPLIT_CELLS], test[SPLIT_CELLS], score[TEXT_SHORT], with_gold[TEXT_SHORT + 2] = "", speed[SPLIT_CELLS];
 
     if (gold)
         snprintf(with_gold, sizeof(with_gold), " %7s", number(score, table_mean(t, t->gold_mean, v), 4));
-    log_info("%-*s %s %s%s %8.2fx", width, t->config_name[v], split_cells(train, t, SPLIT_TRAIN, v),
-             split_cells(test, t, SPLIT_TEST, v), with_gold, 1 / table_mean(t, t->size_frac, v));
+    log_info("%-*s %s %s%s %8.2fx%s", width, t->config_name[v], split_cells(train, t, SPLIT_TRAIN, v),
+             split_cells(test, t, SPLIT_TEST, v), with_gold, 1 / table_mean(t, t->size_frac, v),
+             speed_cells(speed, t, v, first));
 }
 
 static bool has_gold(const struct table *t)
@@ -176,19 +215,21 @@ static void warn_of_few(const struct table *t)
                  r.pairs - r.told, r.pairs);
 }
 
-void score_say(const struct table *t)
+void score_say(const struct table *t, enum score_detail detail)
 {
     bool gold = has_gold(t);
-    int width = 6;
+    int width = 6, first = detail == SCORE_ALL ? 0 : TABLE_BATCHES - 1;
+    char speed[SPLIT_CELLS];
 
     for (int v = 0; v < t->n_configs; v++)
         width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
     put_summary(t);
     say_scale(t);
-    log_info("%-*s %7s %7s %6s %6s %7s %7s %6s %6s%s %9s", width, "config", "train", "error", "kept", "facts", "test",
-             "error", "kept", "facts", gold ? "    gold" : "", "size");
+    say_speed(t, detail);
+    log_info("%-*s %7s %7s %6s %6s %7s %7s %6s %6s%s %9s%s", width, "config", "train", "error", "kept", "facts", "test",
+             "error", "kept", "facts", gold ? "    gold" : "", "size", speed_cells(speed, t, -1, first));
     for (int v = 0; v < t->n_configs; v++)
-        say_row(t, v, width, gold);
+        say_row(t, v, width, gold, first);
     if (gold)
         say_metrics(t);
     warn_of_unsure(t);

@@ -5,6 +5,7 @@
 #include "profiler/score/score.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,7 +51,7 @@ static int by_quality(const void *a, const void *b)
 /* What all rows of the table share. */
 struct columns {
     struct html_unit unit; // of decompression
-    bool gold, facts;
+    bool gold, facts, speed;
     int *uses; // (V)
 };
 
@@ -71,6 +72,11 @@ static void put_head(struct buf *out, const struct report *r, const struct colum
     if (columns->gold)
         html_column_n(out, "gold", NULL);
     html_column_n(out, "decompression", columns->unit.name);
+    for (int b = 0; columns->speed && b < TABLE_BATCHES; b++) {
+        char name[32];
+        snprintf(name, sizeof(name), "tokens/s at batch %d", table_batch[b]);
+        html_column_n(out, name, NULL);
+    }
     if (r->manifest)
         html_column_n(out, "in this plan", NULL);
     html_rows(out);
@@ -96,6 +102,8 @@ static void put_row(struct buf *out, const struct report *r, int v, const struct
     if (columns->gold)
         html_cell(out, table_mean(t, t->gold_mean, v), 3);
     html_cell_unit(out, table_mean(t, t->decompress_s, v), &columns->unit);
+    for (int b = 0; columns->speed && b < TABLE_BATCHES; b++)
+        html_cell(out, score_speed(t, v, b), 2);
     if (r->manifest)
         html_cell_int(out, uses);
     html_row_end(out);
@@ -122,6 +130,10 @@ static void put_scale(struct buf *out, const struct table *t, const struct colum
     if (columns->facts)
         buf_adds(out,
                  " Facts: numbers, dates, names and negations of the whole cache's answer that the variant's keeps.");
+    if (columns->speed)
+        buf_adds(
+            out,
+            " Tokens/s: of as many answers as the batch says, decoding together; 1: as fast as over the whole cache.");
     if (columns->gold)
         buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
     buf_adds(out, " &#177;: standard error over contexts.</p>\n");
@@ -131,7 +143,7 @@ int report_configs(struct buf *out, const struct report *r, struct err *err)
 {
     const struct table *t = r->table;
     struct ranked *at = calloc((size_t)t->n_configs + 1, sizeof(*at));
-    struct columns columns = { .uses = report_uses(r, err) };
+    struct columns columns = { .uses = report_uses(r, err), .speed = score_has_speed(t) };
     double slowest = 0;
 
     if (!at || !columns.uses) {

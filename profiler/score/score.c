@@ -276,6 +276,27 @@ int score_answers(struct table *t, const struct score_embedder *e, const double 
     return code;
 }
 
+/* ---- speed ------------------------------------------------------------------ */
+
+double score_speed(const struct table *t, int config, int batch)
+{
+    const double *column = t->decode_s[batch];
+    double sum = 0;
+    int n = 0;
+
+    for (int c = 0; column && c < t->n_contexts; c++) {
+        double speed = column[table_cell(t, c, 0)] / column[table_cell(t, c, config)];
+        sum += isnan(speed) ? 0 : speed;
+        n += !isnan(speed);
+    }
+    return n ? sum / n : (double)NAN;
+}
+
+bool score_has_speed(const struct table *t)
+{
+    return !isnan(score_speed(t, 0, 0));
+}
+
 /* ---- errors of qualities --------------------------------------------------- */
 
 /* Mean and standard error of a sequence of numbers. */

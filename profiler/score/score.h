@@ -87,6 +87,11 @@ static inline double score_kept(double quality, double unrelated, double top)
     return top > unrelated ? (quality - unrelated) / (top - unrelated) : (double)NAN;
 }
 
+/* Tokens per second of decoding over a variant, relative to the reference: the mean over the contexts where both were
+ * timed at table_batch[batch]; NAN without any. score_has_speed: is there any? */
+double score_speed(const struct table *t, int config, int batch);
+bool score_has_speed(const struct table *t);
+
 /* The standard error of table_mean() of a config's quality, with the contexts as a sample; for a single context, with
  * its questions as a sample. NAN with fewer than two. */
 double score_error(const struct table *t, enum split split, int config);

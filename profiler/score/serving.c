@@ -86,6 +86,13 @@ static void apply_decompression(struct table *t, int c, const struct serving_gpu
     }
 }
 
+void serving_forget_decoding(struct table *t)
+{
+    for (int b = 0; b < TABLE_BATCHES; b++)
+        for (size_t i = 0; i < table_n_cells(t); i++)
+            t->decode_s[b][i] = (double)NAN;
+}
+
 int serving_apply(struct table *t, const struct serving *s, struct err *err)
 {
     for (int c = 0; c < t->n_contexts && (s->gpu || s->prefill_tokens_per_s > 0); c++) {
@@ -94,5 +101,7 @@ int serving_apply(struct table *t, const struct serving *s, struct err *err)
         if (s->gpu)
             apply_decompression(t, c, s->gpu);
     }
+    if (s->gpu)
+        serving_forget_decoding(t);
     return 0;
 }

@@ -8,6 +8,7 @@
  *     question_s    scaled by the same factor as the context's prefill
  *     decompress_s  of configs that quantise: (bytes of the variant + bytes of its keys and values) / (four fifths of
  *                   the memory's bandwidth)
+ *     decode_s      not known
  *     to the GPU    four fifths of one direction of PCIe, for tiers.json (formats/tiers.h)
  */
 #ifndef EVP_SERVING_H
@@ -32,6 +33,9 @@ double serving_seconds(const struct serving_gpu *gpu, double flop, double bytes)
 
 /* Bytes per second from the host's memory to the GPU. */
 double serving_to_device(const struct serving_gpu *gpu);
+
+/* Makes the times of decoding unknown: they are the profiling machine's. */
+void serving_forget_decoding(struct table *t);
 
 struct serving {
     const struct serving_gpu *gpu; // NULL: not asked for

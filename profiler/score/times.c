@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/magic.h"
 #include "formats/fields.h"
+#include "profiler/score/serving.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -213,5 +214,6 @@ int times_apply(struct table *t, const struct times *times, int *n_longer, struc
     for (int v = 0; v < t->n_configs; v++)
         if (apply_config(t, v, times, err))
             return err->code;
+    serving_forget_decoding(t);
     return 0;
 }

@@ -1,7 +1,7 @@
 /* make-profile OUT.h5 MODEL <PLAN - a profile for tests of what reads one, without a model.
  *
  * PLAN has lines of fields separated by tabs: first the configs, then contexts with their questions below them.
- *     config    NAME    SIZE_FRAC
+ *     config    NAME    SIZE_FRAC    [DECODE_S...]    seconds per generated token at batch 1, 8 and 32
  *     context   ID      [DATASET]
  *     question  SPLIT   ANSWER...        one for each config; "-": not run
  *     gold      JSON                     a list of right answers to the question before it
@@ -55,7 +55,7 @@ static int read_lines(struct line *line, int max, char *text, int count[3])
     return n;
 }
 
-static void fill_context(struct table *t, int c, char *id, const double *size)
+static void fill_context(struct table *t, int c, char *id, double (*config)[1 + TABLE_BATCHES])
 {
     static char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
@@ -67,8 +67,10 @@ static void fill_context(struct table *t, int c, char *id, const double *size)
     t->question_s[c] = 0.1;
     for (int v = 0; v < t->n_configs; v++) {
         size_t cell = table_cell(t, c, v);
-        t->cell_bytes[cell] = (int64_t)(1000 * size[v]);
-        t->size_frac[cell] = size[v];
+        t->cell_bytes[cell] = (int64_t)(1000 * config[v][0]);
+        t->size_frac[cell] = config[v][0];
+        for (int b = 0; b < TABLE_BATCHES; b++)
+            t->decode_s[b][cell] = config[v][1 + b] > 0 ? config[v][1 + b] : (double)NAN;
         t->keep_frac[cell] = 1;
         t->compress_s[cell] = t->decompress_s[cell] = 0;
     }
@@ -93,15 +95,17 @@ static void fill_question(struct table *t, int q, int c, const struct line *line
 
 static void fill(struct table *t, const struct line *line, int n)
 {
-    double size[FIELDS] = { 0 };
+    double config[FIELDS][1 + TABLE_BATCHES] = { 0 };
     int v = 0, c = -1, q = 0;
 
     for (int i = 0; i < n; i++) {
         if (strcmp(line[i].field[0], "config") == 0) {
             t->config_name[v] = line[i].field[1];
-            parse_real(line[i].field[2], &size[v++]);
+            for (int k = 0; k < line[i].n - 2 && k <= TABLE_BATCHES; k++)
+                parse_real(line[i].field[2 + k], &config[v][k]);
+            v++;
         } else if (strcmp(line[i].field[0], "context") == 0) {
-            fill_context(t, ++c, line[i].field[1], size);
+            fill_context(t, ++c, line[i].field[1], config);
             t->context_dataset[c] = line[i].n > 2 ? line[i].field[2] : "";
         } else if (strcmp(line[i].field[0], "gold") == 0)
             t->gold_answers[q - 1] = line[i].field[1];

@@ -242,6 +242,22 @@ Test(score, utility_on_every_tier_and_recomputed)
     table_release(&t);
 }
 
+/* Per context, then the mean: (0.4 / 0.2 + 0.3 / 0.1) / 2; a context without one of both times does not count. */
+Test(score, speed_is_relative_to_the_reference)
+{
+    struct table t;
+    struct err err;
+
+    cr_assert_eq(table_alloc(&t, 4, 2, 0, &err), 0);
+    cr_assert(isnan(score_speed(&t, 1, 0)) && !score_has_speed(&t));
+    const double times[] = { 0.4, 0.2, 0.3, 0.1, (double)NAN, 0.1, 0.4, (double)NAN };
+    for (int i = 0; i < 8; i++)
+        t.decode_s[0][i] = times[i];
+    cr_assert_float_eq(score_speed(&t, 1, 0), 2.5, 1e-12);
+    cr_assert(score_speed(&t, 0, 0) == 1 && isnan(score_speed(&t, 1, 2)) && score_has_speed(&t));
+    table_release(&t);
+}
+
 /* Of the similarities 1, 0.5 and 0.75 under the variant, and of one alone. */
 Test(score, a_quality_has_its_deviation_and_number)
 {

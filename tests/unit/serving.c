@@ -23,6 +23,7 @@ static void make(struct table *t)
             t->cell_bytes[i] = v ? 250000 : 1000000;
             t->keep_frac[i] = 1;
             t->decompress_s[i] = v ? 0.25 : 0;
+            t->decode_s[2][i] = 0.1;
         }
     }
 }
@@ -47,6 +48,7 @@ Test(serving, a_gpu_by_its_data_sheet)
         cr_assert(near(t.question_s[0], 0.5 * t.prefill_s[0] / 8) && near(t.question_s[1], 0.5 * t.prefill_s[1] / 8));
         cr_assert(t.decompress_s[0] == 0 && near(t.decompress_s[1], 1250000 / 2.68e12), "%g", t.decompress_s[1]);
         cr_assert(isnan(t.decompress_s[2]), "was not run");
+        cr_assert(isnan(t.decode_s[2][0]) && isnan(t.decode_s[2][4]), "of the machine that profiled");
     }
     cr_assert(near(serving_to_device(s.gpu), 51.2e9));
     table_release(&t);
@@ -61,7 +63,7 @@ Test(serving, a_rate_that_is_known)
     t.prefill_flop[0] = (double)NAN; // not needed
     cr_assert_eq(serving_apply(&t, &(struct serving){ .prefill_tokens_per_s = 20000 }, &err), 0, "%s", err.msg);
     cr_assert(near(t.prefill_s[0], 0.05) && near(t.prefill_s[1], 0.1) && near(t.question_s[1], 0.5 * 0.1 / 8));
-    cr_assert(t.decompress_s[1] == 0.25, "as profiled");
+    cr_assert(t.decompress_s[1] == 0.25 && t.decode_s[2][1] == 0.1, "as profiled");
     const struct serving both = { serving_find("A100", &err), 10000 };
     cr_assert_eq(serving_apply(&t, &both, &err), 0, "%s", err.msg);
     cr_assert(near(t.prefill_s[0], 0.1) && near(t.decompress_s[1], 1250000 / (0.8 * 2.039e12)));

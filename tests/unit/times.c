@@ -109,6 +109,7 @@ static void make(struct table *t)
             t->size_frac[i] = 1;
             t->keep_frac[i] = v == 1 || v == 2 ? 0.5 : 1;
             t->decompress_s[i] = v == 1 || v == 3 ? 7 : 0;
+            t->decode_s[0][i] = 7;
         }
     }
 }
@@ -130,6 +131,7 @@ Test(times, replace_those_of_a_table)
         cr_assert(t.decompress_s[0] == 0 && t.decompress_s[2] == 0);
         cr_assert_eq(t.decompress_s[1], 0.5 * 10000 / 500); // by the last link's method
         cr_assert_eq(t.decompress_s[3], 10000.0 / 1000);    // the first rate that fits
+        cr_assert(isnan(t.decode_s[0][0]), "of the machine that profiled");
         cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
     }
     times.decompress.at[1].config[0] = 'K';
