@@ -14,20 +14,25 @@ static void expect_inside(const struct payload *p, const uint8_t *data, size_t n
             abort();
 }
 
-/* The lengths that a file says its heads have are in the context, and add up to what is stored. */
+/* The lengths that a file says its heads have are in the context, and add up to what the config keeps of the layers that
+ * share it. */
 static void expect_lengths(const struct packed_payload *p)
 {
     int n[PAYLOAD_HEADS_MAX];
+    int64_t left = 0;
 
     for (int l = 0; l < p->shape.n_layers; l++) {
-        int64_t sum = 0;
+        struct config_share share = config_share(&p->config, &p->shape, p->file.n_tokens, l);
+        left += share.layers <= 1 || l == 0 ? share.pairs : 0;
         packed_payload_lengths(p, l, n);
-        for (int g = 0; g < p->shape.n_kv_heads; sum += n[g++])
+        for (int g = 0; g < p->shape.n_kv_heads; left -= n[g++])
             if (n[g] < 0 || n[g] > p->file.n_tokens)
                 abort();
-        if (sum != (int64_t)p->shape.n_kv_heads * config_n_keep(&p->config, &p->shape, p->file.n_tokens, l))
+        if (share.layers <= 1 && left != 0)
             abort();
     }
+    if (left != 0)
+        abort();
 }
 
 /* What is read of the header alone is what is read of all of it. */

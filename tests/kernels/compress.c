@@ -489,38 +489,63 @@ Test(kernels, joint_counts)
     each_pair(check_joint_counts);
 }
 
-/* More scores than a tile of the work has, against the reference. */
-static int32_t *joint_counts_of(struct backend *be, int n, int values, const struct joint_keep *keep)
-{
-    size_t n_scores = (size_t)(2 * 2 * n);
-    float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
-    int32_t *count = integer_space(be, 4);
+/* n_heads rows of n numbers, in groups of `group` rows. */
+struct joint_rows {
+    int n_heads, group, n;
+};
 
-    be->joint_counts(be, count, score, 4, n, 2, keep);
+static int32_t *joint_counts_of(struct backend *be, struct joint_rows rows, int values, const struct joint_keep *keep)
+{
+    size_t n_scores = (size_t)(rows.n_heads * rows.n);
+    float *host = tied_scores(n_scores, values), *score = numbers_from(be, host, n_scores);
+    int32_t *count = integer_space(be, (size_t)rows.n_heads);
+
+    be->joint_counts(be, count, score, rows.n_heads, rows.n, rows.group, keep);
     must_sync(be);
     be->free(be, score);
     free(host);
     return count;
 }
 
+static void same_joint_counts(const struct pair *p, struct joint_rows rows, int values, const struct joint_keep *keep)
+{
+    same_integers(p,
+                  (struct results){ joint_counts_of(p->want, rows, values, keep),
+                                    joint_counts_of(p->got, rows, values, keep), (size_t)rows.n_heads },
+                  "joint_counts");
+}
+
+/* More scores than a tile of the work has, against the reference. */
 static void check_long_joint_counts(const struct pair *p)
 {
     static const int lengths[] = { 4099, 4104 }, values[] = { 3, 100000, 0 };
 
     for (int i = 0; i < 2; i++)
         for (int v = 0; v < 3; v++)
-            for (int f = 0; f < 3; f++) {
-                const struct joint_keep keep[] = { { lengths[i], f * 700 }, { lengths[i] / 2, 0 } };
-                same_integers(p,
-                              (struct results){ joint_counts_of(p->want, lengths[i], values[v], keep),
-                                                joint_counts_of(p->got, lengths[i], values[v], keep), 4 },
-                              "joint_counts of long rows");
-            }
+            for (int f = 0; f < 3; f++)
+                same_joint_counts(p, (struct joint_rows){ 4, 2, lengths[i] }, values[v],
+                                  (struct joint_keep[]){ { lengths[i], f * 700 }, { lengths[i] / 2, 0 } });
 }
 
 Test(kernels, joint_counts_of_long_rows)
 {
     each_pair(check_long_joint_counts);
+}
+
+/* All heads of all layers: 80 layers of 65 heads. */
+static void check_many_joint_counts(const struct pair *p)
+{
+    static const struct joint_rows all = { 80 * 65, 80 * 65, 3 };
+
+    for (int values = 3; values < 100; values += 96)
+        for (int part = 0; part <= 4; part++)
+            same_joint_counts(p, all, values, &(struct joint_keep){ all.group * all.n / 4 * part, 0 });
+    same_joint_counts(p, all, 20, &(struct joint_keep){ all.group * 2, 1 });
+}
+
+Test(kernels, joint_counts_of_many_rows)
+{
+    each_pair(check_many_joint_counts);
 }
 
 /* Two heads of four: without a floor the six largest are 4 and 2; a floor of three takes as many of each. */

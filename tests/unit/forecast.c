@@ -1,6 +1,8 @@
 /* How long a profile takes elsewhere: operations or bytes over what a data sheet says, worked out by hand. */
 #include "profiler/run/forecast.h"
 
+#include "profiler/run/groups.h"
+
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,8 +18,8 @@ static struct engine *open_shape(const char *name)
     return e;
 }
 
-/* Works of n tokens with q questions of 10 tokens under two configs, all open. */
-static struct grid make(int n_work, int n, int q)
+/* Works of n tokens with q questions of 10 tokens under two configs, none and another, all open. */
+static struct grid make_under(const char *other, int n_work, int n, int q)
 {
     static char id[] = "c";
     static struct context context = { .id = id };
@@ -25,7 +27,7 @@ static struct grid make(int n_work, int n, int q)
     struct config *config;
     struct err err;
 
-    cr_assert_eq(config_list(&config, &g.n_configs, "none,kivi:bits=2", &err), 0, "%s", err.msg);
+    cr_assert_eq(config_list(&config, &g.n_configs, other, &err), 0, "%s", err.msg);
     g.config = config;
     g.work = calloc((size_t)n_work, sizeof(*g.work));
     for (int i = 0; i < n_work; i++) {
@@ -38,6 +40,11 @@ static struct grid make(int n_work, int n, int q)
         memset(w->open, true, (size_t)q * 2 * sizeof(*w->open));
     }
     return g;
+}
+
+static struct grid make(int n_work, int n, int q)
+{
+    return make_under("kivi:bits=2", n_work, n, q);
 }
 
 static void release(struct grid *g)
@@ -74,6 +81,32 @@ Test(forecast, the_same_work_by_its_grid_or_by_its_size)
     cr_assert_eq(forecast_open(&f, &half, &err), 0);
     cr_assert(near(half, open / 3 * 2));
     release(&g);
+    engine_close(e);
+}
+
+/* A side pass counts once for a context. */
+Test(forecast, repeating_a_context_takes_its_operations)
+{
+    struct err err;
+    struct engine *e = open_shape("synthetic:llama-3.1-8b");
+    struct forecast f = { .engine = e, .gpu = serving_find("H100", &err) };
+    struct grid plain = make_under("snapkv:drop=0.5", 1, 32768, 8), grid = make_under("kvzip:drop=0.5", 1, 32768, 8);
+    struct engine_cost cost;
+    double without, with;
+
+    f.grid = &plain;
+    cr_assert_eq(forecast_open(&f, &without, &err), 0, "%s", err.msg);
+    cr_assert_eq(grid_cost(&plain, e, &cost, &err), 0);
+    cr_assert_eq(cost.side_flop, 0);
+    f.grid = &grid;
+    cr_assert_eq(forecast_open(&f, &with, &err), 0, "%s", err.msg);
+    cr_assert_eq(grid_cost(&grid, e, &cost, &err), 0);
+    // 32,768 tokens of 8 billion weights, 0.457e15 operations as in a prefill; and each token and head attends to the
+    // cache, half a chunk and, for the scores, as much as one and a half: 0.633e15
+    cr_assert(fabs(cost.side_flop - 1.09e15) < 0.005e15, "%g", cost.side_flop);
+    cr_assert(near(with - without, cost.side_flop / (0.5 * 989e12)), "%g", with - without);
+    release(&plain);
+    release(&grid);
     engine_close(e);
 }
 

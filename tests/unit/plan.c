@@ -298,6 +298,38 @@ Test(plan, is_enough_for_the_work)
     close_all();
 }
 
+/* The model repeats the context in what was planned, too, to the byte: a short one, whose repetition takes more than its
+ * variants, and one at the end of the model's positions. */
+Test(plan, is_enough_to_repeat_a_context)
+{
+    static const char repeating[] = "none,kvzip:drop=0.9,kvzip:drop=0.1:over=layer+kivi:bits=2";
+    struct config *config;
+    const struct config *at[3];
+    struct engine_plan plan;
+    struct err err;
+    int n, groups;
+
+    open_all(TINY_MAX_TOKENS);
+    cr_assert_eq(config_list(&config, &n, repeating, &err), 0, "%s", err.msg);
+    for (int i = 0; i < n; i++)
+        at[i] = &config[i];
+    for (int i = 0; i < 3; i++) {
+        struct engine *e = open_on("cpu");
+        struct engine_work work = work_of(i == 2 ? TINY_MAX_TOKENS - ASKED - NEW : 300), plain = work;
+        work.config = at;
+        work.n_configs = n;
+        double side = engine_cost(e, &work).side_flop, prefill = engine_cost(e, &work).prefill_flop;
+        cr_assert(side > prefill && side < 8 * prefill && engine_cost(e, &plain).side_flop == 0);
+        uint64_t bytes = minimum_of(e, &work);
+        cr_assert_eq(plan_in(e, &work, bytes - (i == 1), &plan, &err), i == 1 ? ERR_NOMEM : 0, "%s", err.msg);
+        if (i != 1)
+            cr_assert_eq(do_work(e, &plan, &work, &groups, &err), 0, "%s", err.msg);
+        engine_close(e);
+    }
+    free(config);
+    close_all();
+}
+
 /* ---- allocations that fail ------------------------------------------------ */
 
 static void *(*real_alloc)(struct backend *be, size_t bytes, struct err *err);
