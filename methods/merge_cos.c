@@ -17,7 +17,7 @@
 #include <string.h>
 
 enum { THRESHOLD };
-enum { LANES = 16, TOGETHER = 4 }; // kept keys in a panel, and dropped keys compared with it at a time
+enum { LANES = 8, TOGETHER = 8 }; // kept keys in a panel, and dropped keys compared with it at a time
 static const double least = 1e-6;
 
 /* gcc also makes a version for AVX2, which the dynamic loader chooses. Sanitizers' own calls come before it does. */
@@ -80,15 +80,20 @@ static void merging_release(struct merging *m)
     free(m->weight);
 }
 
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
 /* Cosines of TOGETHER dropped keys with the kept keys of one panel. */
 static inline __attribute__((always_inline)) void compare(float dot[TOGETHER][LANES], const float *unit,
                                                           const float *panel, int K)
 {
-    memset(dot, 0, sizeof(*dot) * TOGETHER);
-    for (int c = 0; c < K; c++)
+    lanes sum[TOGETHER] = { 0 }, k;
+
+    for (int c = 0; c < K; c++) {
+        memcpy(&k, panel + c * LANES, sizeof(k));
         for (int e = 0; e < TOGETHER; e++)
-            for (int i = 0; i < LANES; i++)
-                dot[e][i] += unit[e * K + c] * panel[c * LANES + i];
+            sum[e] += unit[e * K + c] * k;
+    }
+    memcpy(dot, sum, sizeof(sum));
 }
 
 WIDE static void find_nearest(const struct merging *m, struct nearest best[TOGETHER])
