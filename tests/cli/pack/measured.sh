@@ -14,3 +14,8 @@ evp-show --json p/fox.safetensors >show.json
 grep -c "\"stored_bytes\":$bytes," show.json
 evp-show --check p/fox.safetensors
 evp-show p/fox.safetensors | grep -cE '^ +[0-9]+ +[0-9]+ +[0-9]+ +66$'
+config=arkv:drop=0.2:window=8
+manifest 1
+manifest "$(pack 2>&1 | sed -n 's/.*takes \([0-9]*\) bytes.*/\1/p')"
+pack && evp-show --check p/fox.safetensors
+evp-show p/fox.safetensors | grep -E '^ *(n kept|packed frac)'
