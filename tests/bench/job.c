@@ -42,9 +42,10 @@ static void on_tokens(void *arg, int64_t tokens)
 /* After the prefill an op belongs to making variants or to answering questions. */
 static const char *later_phase(const char *op)
 {
-    static const char *const variants[] = { "attend text", "avg_pool",     "column_stats",  "copy",      "dequantise",
-                                            "gather",      "joint_counts", "key_cosines",   "key_norms", "mean_heads",
-                                            "quantise",    "repeat",       "scale_columns", "top_k" };
+    static const char *const variants[] = { "attend text", "avg_pool",      "column_stats", "copy",
+                                            "dequantise",  "gather",        "joint_counts", "key_cosines",
+                                            "key_forms",   "key_norms",     "mean_heads",   "quantise",
+                                            "repeat",      "scale_columns", "top_k" };
 
     for (size_t i = 0; i < sizeof(variants) / sizeof(*variants); i++)
         if (strcmp(op, variants[i]) == 0)
