@@ -1,9 +1,10 @@
-/* half.h - conversion between f32 and floats of 16 and 8 bits, rounding to nearest even.
+/* half.h - conversion between f32 and floats of 16, 8 and 4 bits, rounding to nearest even.
  *
  * f16: 1 sign, 5 exponent, 10 fraction bits. bf16: the upper half of an f32. Infinities and nan keep their kind; an f32
  * beyond f16's largest number (65504) becomes infinity, as IEEE 754 rounds. e4m3: 1 sign, 4 exponent, 3 fraction bits,
  * without infinities (Micikevicius et al. 2022, arXiv 2209.05433; torch.float8_e4m3fn); a larger number becomes the
- * largest, 448. C and CUDA share this file.
+ * largest, 448. e2m1 (OCP Microscaling Formats 1.0, 2023): 0, 0.5, 1, 1.5, 2, 3, 4, 6 and a sign; a larger number becomes
+ * 6, nan becomes 0. C and CUDA share this file.
  */
 #ifndef EVP_HALF_H
 #define EVP_HALF_H
@@ -102,6 +103,21 @@ HALF_INLINE float e4m3_to_f32(uint8_t e)
     if (magnitude < 8) // subnormal
         return half_float(half_bits((float)magnitude * 0x1p-9f) | sign);
     return half_float(sign | ((magnitude << 20) + 0x3c000000));
+}
+
+HALF_INLINE uint8_t e2m1_from_f32(float x)
+{
+    float a = half_float(half_bits(x) & 0x7fffffff); // at each border the even code
+    int code = (a > 0.25f) + (a >= 0.75f) + (a > 1.25f) + (a >= 1.75f) + (a > 2.5f) + (a >= 3.5f) + (a > 5);
+
+    return (uint8_t)((half_bits(x) >> 28 & 8) | (uint32_t)code);
+}
+
+HALF_INLINE float e2m1_to_f32(uint8_t e)
+{
+    const float magnitude[] = { 0, 0.5f, 1, 1.5f, 2, 3, 4, 6 };
+
+    return e & 8 ? -magnitude[e & 7] : magnitude[e & 7];
 }
 
 #endif

@@ -7,7 +7,7 @@
 enum { CONFIGS = 32 };
 
 /* Every token is kept; and as many in each layer and head. */
-#define ALL_TOKENS "none", "kivi", "cachegen", "fp8"
+#define ALL_TOKENS "none", "kivi", "cachegen", "fp8", "int8", "int4", "nvfp4", "turboquant"
 #define EQUAL_TOKENS                                                                                                   \
     "knorm", "keydiff", "snapkv", "tova", "h2o", "streamingllm", "lagkv", "random", "cur", "arkv",                     \
         "expected_attention", "criticalkv+snapkv", "criticalkv+expected_attention"

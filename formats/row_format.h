@@ -13,15 +13,20 @@ struct row_tensor {
 };
 
 struct row_format {
-    struct quant_row row;
     struct row_tensor codes, scales; // of each row
     struct row_tensor head;          // of a head: what its rows share
 };
 
-struct row_format row_format_of(struct quant_row row);
+struct row_format row_format_of(const struct quant_row *row);
 
-/* The format in a config, as payloads name it; false: it has none of those that pack row by row, or the rows cannot have
- * so many columns. */
-bool row_format_parse(struct row_format *format, const char *config, int columns);
+/* Values may have another format than keys. */
+struct quant_pair {
+    struct quant_row side[2]; // of keys, of values; without a rotation
+    bool rotated;             // rows of QUANT_LLOYD need one, base/quant_rotation.h
+};
+
+/* The formats in a config, as payloads name it; false: its quantiser, if it has one, has none, or rows cannot have so
+ * many columns. */
+bool row_format_parse(struct quant_pair *pair, const char *config, int columns);
 
 #endif

@@ -210,8 +210,10 @@ struct quant_item {
     int32_t *codes;           // (lines, N * bits / 32): 32 / bits codes a word, the first in the lowest bits
     uint16_t *scales, *zeros; // (lines, N / group) f16
 
-    struct quant_row row; // the format; all others than QUANT_MINMAX use only rows, cols, x, and these two
-    struct quant_at at;   // of the first row
+    struct quant_row
+        row;            // the format; all others than QUANT_MINMAX use only rows, cols, x, and these two. Its rotation
+                        // is on the host, and the same in all items of a call that have one
+    struct quant_at at; // of the first row
 };
 
 /* What joint_counts keeps of a group of rows. */

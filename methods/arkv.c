@@ -248,21 +248,26 @@ static int window_of(const double *value)
     return (int)value[WINDOW];
 }
 
-static struct quant_row row_of(const struct kv_shape *shape)
+static struct quant_pair pair_of(const struct kv_shape *shape)
 {
-    return (struct quant_row){ QUANT_E4M3, shape->head_dim, QUANT_SCALE_TOKEN };
+    const struct quant_row row = { .format = QUANT_E4M3, .columns = shape->head_dim, .scale = QUANT_SCALE_TOKEN };
+
+    return (struct quant_pair){ .side = { row, row } };
 }
 
 static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
                  struct head_part part[HEAD_PART_MAX])
 {
+    const struct quant_pair pair = pair_of(shape);
+
     (void)value, (void)layer;
-    return row_parts(row_of(shape), n, part);
+    return row_parts(&pair, n, part);
 }
 
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
-    struct quant_item item = row_item(row_of(layer->shape), layer, g, side);
+    const struct quant_pair pair = pair_of(layer->shape);
+    struct quant_item item = row_item(&pair, layer, g, side);
 
     item.rows -= layer->whole;
     return item;

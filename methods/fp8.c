@@ -17,21 +17,27 @@
 
 enum { SCALE };
 
-static struct quant_row row_of(const double *value, const struct kv_shape *shape)
+static struct quant_pair pair_of(const double *value, int head_dim)
 {
-    return (struct quant_row){ QUANT_E4M3, shape->head_dim, (enum quant_scale)value[SCALE] };
+    const struct quant_row row = { .format = QUANT_E4M3, .columns = head_dim, .scale = (enum quant_scale)value[SCALE] };
+
+    return (struct quant_pair){ .side = { row, row } };
 }
 
 static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
                  struct head_part part[HEAD_PART_MAX])
 {
+    const struct quant_pair pair = pair_of(value, shape->head_dim);
+
     (void)layer;
-    return row_parts(row_of(value, shape), n, part);
+    return row_parts(&pair, n, part);
 }
 
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
-    return row_item(row_of(layer->value, layer->shape), layer, g, side);
+    const struct quant_pair pair = pair_of(layer->value, layer->shape->head_dim);
+
+    return row_item(&pair, layer, g, side);
 }
 
 static void quantise(struct backend *be, const struct packed_layer *layer)

@@ -131,7 +131,8 @@ enum { HEAD_PART_MAX = 8, PART_MAX = 11 };
 struct packed_layer {
     const struct kv_rows *rows; // [G]
     const struct kv_shape *shape;
-    const double *value; // of the quantiser's parameters
+    const double *value;    // of the quantiser's parameters
+    const float *constants; // of the host, as struct method makes them
     int layer;
     int whole;       // rows at the end of each head that are not packed, of a method with `whole`
     void *const *at; // [G * HEAD_PART_MAX], on the device: at[g * HEAD_PART_MAX + i] is head g's matrix i; k, v unused
@@ -207,9 +208,12 @@ struct method {
     /* METHOD_QUANTISE, and methods with `whole`. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n
      * tokens in one head take at least the bytes of the same tokens in several heads, but for those that a head of no
      * tokens takes. quantise fills all matrices
-     * except `k` and `v` from the rows; dequantise fills the rows from the matrices, except the rows in `k` and `v`. */
+     * except `k` and `v` from the rows; dequantise fills the rows from the matrices, except the rows in `k` and `v`.
+     * constants: numbers that both need, made once for a variant; the caller frees them. NULL: none; if it returns NULL,
+     * memory ran out. */
     int (*parts)(const double *value, const struct kv_shape *shape, int layer, int n,
                  struct head_part part[HEAD_PART_MAX]);
+    float *(*constants)(const double *value, int head_dim);
     void (*quantise)(struct backend *be, const struct packed_layer *layer);
     void (*dequantise)(struct backend *be, const struct packed_layer *layer);
 

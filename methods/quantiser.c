@@ -1,5 +1,4 @@
 /* quantiser.c - what quantisers share: heads on their way to the backend, and the matrices of row formats. */
-#include "formats/row_format.h"
 #include "methods/registry.h"
 
 void quantise_heads(struct backend *be, const struct packed_layer *layer,
@@ -28,27 +27,35 @@ static int add_part(struct head_part *part, const struct row_tensor *t, enum kv_
     return 1;
 }
 
-int row_parts(struct quant_row row, int n, struct head_part part[HEAD_PART_MAX])
+static int side_parts(const struct quant_row *row, enum kv_side side, int n, struct head_part *part)
 {
     const struct row_format f = row_format_of(row);
     int i = 0;
 
-    for (enum kv_side side = KEYS; side <= VALUES; side++) {
-        part[i++] = (struct head_part){ side == KEYS ? "k" : "v", DTYPE_BF16, 0, row.columns };
-        i += add_part(&part[i], &f.codes, side, n);
-        i += add_part(&part[i], &f.scales, side, n);
-        i += add_part(&part[i], &f.head, side, 1);
-    }
+    part[i++] = (struct head_part){ side == KEYS ? "k" : "v", DTYPE_BF16, 0, row->columns };
+    i += add_part(&part[i], &f.codes, side, n);
+    i += add_part(&part[i], &f.scales, side, n);
+    i += add_part(&part[i], &f.head, side, 1);
     return i;
 }
 
-struct quant_item row_item(struct quant_row row, const struct packed_layer *layer, int g, enum kv_side side)
+int row_parts(const struct quant_pair *pair, int n, struct head_part part[HEAD_PART_MAX])
 {
-    const struct kv_rows *rows = &layer->rows[g];
-    const struct quant_bytes bytes = quant_row_bytes(&row);
-    int each = 2 + (bytes.scales > 0) + (bytes.head > 0); // parts of a side: the rows in full, codes, ...
-    void *const *at = layer->at + g * HEAD_PART_MAX + (int)side * each + 1;
+    int keys = side_parts(&pair->side[KEYS], KEYS, n, part);
 
+    return keys + side_parts(&pair->side[VALUES], VALUES, n, part + keys);
+}
+
+struct quant_item row_item(const struct quant_pair *pair, const struct packed_layer *layer, int g, enum kv_side side)
+{
+    struct head_part part[HEAD_PART_MAX];
+    int keys = side_parts(&pair->side[KEYS], KEYS, 0, part);
+    void *const *at = layer->at + g * HEAD_PART_MAX + 1 + (side == VALUES ? keys : 0); // codes, scales, head
+    const struct kv_rows *rows = &layer->rows[g];
+    struct quant_row row = pair->side[side];
+    const struct quant_bytes bytes = quant_row_bytes(&row);
+
+    row.rotation = pair->rotated && row.format == QUANT_LLOYD ? layer->constants : NULL;
     return (struct quant_item){
         .rows = rows->n,
         .cols = row.columns,

@@ -2,6 +2,7 @@
 #ifndef EVP_REGISTRY_H
 #define EVP_REGISTRY_H
 
+#include "formats/row_format.h"
 #include "methods/method.h"
 
 #include <math.h>
@@ -9,7 +10,7 @@
 extern const struct method method_adakv, method_knorm, method_keydiff, method_snapkv, method_pyramidkv, method_tova,
     method_h2o, method_streamingllm, method_kvzip, method_lagkv, method_random, method_cur, method_arkv,
     method_expected_attention, method_criticalkv, method_cam, method_merge_cos, method_kivi, method_cachegen,
-    method_fp8;
+    method_fp8, method_int8, method_int4, method_nvfp4, method_turboquant;
 
 /* The first parameter of every dropping method. max is the largest number below 1 that a range can produce. */
 #define PARAM_DROP                                                                                                     \
@@ -55,9 +56,22 @@ typedef void quantise_op(struct backend *be, const struct quant_item *item, int 
 void quantise_heads(struct backend *be, const struct packed_layer *layer,
                     struct quant_item (*item)(const struct packed_layer *, int g, enum kv_side), quantise_op *op);
 
-/* The matrices of n tokens under a row format (formats/row_format.h), and one head's keys or values. No row is kept in
- * full. */
-int row_parts(struct quant_row row, int n, struct head_part part[HEAD_PART_MAX]);
-struct quant_item row_item(struct quant_row row, const struct packed_layer *layer, int g, enum kv_side side);
+/* The matrices of n tokens under row formats of keys and values (formats/row_format.h), and one head's keys or values. No
+ * row is kept in full. */
+int row_parts(const struct quant_pair *pair, int n, struct head_part part[HEAD_PART_MAX]);
+struct quant_item row_item(const struct quant_pair *pair, const struct packed_layer *layer, int g, enum kv_side side);
+
+/* ---- int4.c: what int8 shares ---------------------------------------------- */
+
+enum { INT_GROUP };
+extern const double int_groups[]; // that are allowed
+#define PARAM_INT_GROUP                                                                                                \
+    {                                                                                                                  \
+        .name = "group", .min = 16, .max = 128, .otherwise = 64, .only = int_groups,                                   \
+        .help = "numbers that share a scale"                                                                           \
+    }
+int int_check(const double *value, int head_dim, struct err *err);
+int int_parts(const double *value, int head_dim, int bits, int n, struct head_part part[HEAD_PART_MAX]);
+struct quant_item int_item(const struct packed_layer *layer, int bits, int g, enum kv_side side);
 
 #endif

@@ -448,8 +448,15 @@ static size_t lay_out_parts(const struct making *m, int layer, char *block, void
     return map.total;
 }
 
+/* Packed layers, and what their quantiser needs. */
+struct packed {
+    const struct config_stage *stage;
+    float *constants;
+    void **at;
+};
+
 /* Calls the quantiser's quantise or dequantise for all layers; returns the seconds that it takes. */
-static double each_layer(const struct variant *v, const struct config_stage *stage, void **at,
+static double each_layer(const struct variant *v, const struct packed *p,
                          void (*work)(struct backend *, const struct packed_layer *))
 {
     size_t G = (size_t)v->shape.n_kv_heads;
@@ -458,10 +465,11 @@ static double each_layer(const struct variant *v, const struct config_stage *sta
     for (size_t l = 0; l < (size_t)v->shape.n_layers; l++)
         work(v->backend, &(struct packed_layer){ .rows = v->rows + l * G,
                                                  .shape = &v->shape,
-                                                 .value = stage->value,
+                                                 .value = p->stage->value,
+                                                 .constants = p->constants,
                                                  .layer = (int)l,
                                                  .whole = variant_whole(v, (int)l),
-                                                 .at = at + l * G * HEAD_PART_MAX });
+                                                 .at = p->at + l * G * HEAD_PART_MAX });
     return v->backend->clock(v->backend) - start;
 }
 
@@ -490,17 +498,23 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
     struct variant *v = m->v;
     size_t G = (size_t)v->shape.n_kv_heads;
     char *first = pool_take(m->full->pool, m->sizes.packed, err), *block = first;
-    void **at = block ? calloc(n_heads(v) * HEAD_PART_MAX, sizeof(*at)) : NULL;
+    struct packed p = { stage, NULL, block ? calloc(n_heads(v) * HEAD_PART_MAX, sizeof(*p.at)) : NULL };
 
-    if (!at)
-        return block ? err_nomem(err) : err->code;
-    for (int l = 0; l < v->shape.n_layers; l++)
-        block += lay_out_parts(m, l, block, at + (size_t)l * G * HEAD_PART_MAX);
-    assert((size_t)(block - first) <= m->sizes.packed);
-    v->compress_s += each_layer(v, stage, at, stage->method->quantise);
-    v->decompress_s = each_layer(v, stage, at, stage->method->dequantise);
-    int code = m->detail == VARIANT_PAYLOAD ? keep_parts(v, at, err) : 0;
-    free(at);
+    if (!block)
+        return err->code;
+    if (stage->method->constants)
+        p.constants = stage->method->constants(stage->value, v->shape.head_dim);
+    int code = !p.at || (stage->method->constants && !p.constants) ? err_nomem(err) : 0;
+    for (int l = 0; !code && l < v->shape.n_layers; l++)
+        block += lay_out_parts(m, l, block, p.at + (size_t)l * G * HEAD_PART_MAX);
+    assert(code || (size_t)(block - first) <= m->sizes.packed);
+    if (!code) {
+        v->compress_s += each_layer(v, &p, stage->method->quantise);
+        v->decompress_s = each_layer(v, &p, stage->method->dequantise);
+        code = m->detail == VARIANT_PAYLOAD ? keep_parts(v, p.at, err) : 0;
+    }
+    free(p.constants);
+    free(p.at);
     return code;
 }
 

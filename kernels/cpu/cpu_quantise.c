@@ -100,17 +100,19 @@ static void row_groups(const struct cpu *c, const struct quant_item *q, enum way
 
 /* ---- rows one by one ------------------------------------------------------ */
 
-/* What the rows of an item share. x: scratch (cols). */
-static void pack_head(const struct cpu *c, const struct quant_item *q, float *x)
+/* What the rows of an item share. column: scratch (QUANT_PARTS + 1, cols). */
+static void pack_head(const struct cpu *c, const struct quant_item *q, float *column)
 {
-    float largest = 0;
+    float *x = column + QUANT_PARTS * q->cols;
 
+    memset(column, 0, QUANT_PARTS * (size_t)q->cols * sizeof(*column));
     for (int i = 0; i < q->rows; i++) {
+        float *part = column + i % QUANT_PARTS * q->cols;
         c->rows->widen(x, element(q, c->base.dtype, (size_t)i), c->base.dtype, q->cols);
-        float mine = quant_largest(x, q->cols);
-        largest = mine > largest ? mine : largest;
+        for (int j = 0; j < q->cols; j++)
+            part[j] = quant_column(&q->row, part[j], x[j]);
     }
-    quant_head_pack(&q->row, q->at.head, largest);
+    quant_head_pack(&q->row, q->at.head, column);
 }
 
 static void one_row(const struct cpu *c, const struct quant_item *q, enum way way, int row, float *x)
@@ -145,9 +147,10 @@ static void run_heads(struct cpu *c, const struct quant_item *item, int n_items)
     for (int i = 0; i < n_items; i++) {
         if (item[i].row.format == QUANT_MINMAX || quant_row_bytes(&item[i].row).head == 0)
             continue;
-        float *x = cpu_scratch(c, &c->tile[cpu_thread()], (size_t)item[i].cols * sizeof(*x));
-        if (x)
-            pack_head(c, &item[i], x);
+        size_t n = (QUANT_PARTS + 1) * (size_t)item[i].cols;
+        float *column = cpu_scratch(c, &c->tile[cpu_thread()], n * sizeof(*column));
+        if (column)
+            pack_head(c, &item[i], column);
     }
 }
 

@@ -15,6 +15,7 @@ enum {
     WORD_BITS = 32,
     ITEMS = 16384, // of one launch
 };
+static_assert((int)QUANT_WARPS == (int)QUANT_PARTS, "a warp for each part of a head's rows");
 
 /* A quant_item in terms of its lines. */
 struct lines {
@@ -168,28 +169,25 @@ template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) dequantis
 
 /* ---- rows one by one ----------------------------------------------------- */
 
-/* What the rows of an item share. registers <= 40 */
+/* What the rows of an item share: warp w looks at rows w, w + QUANT_PARTS, ... registers <= 40 */
 template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) pack_head(const struct quant_item *items)
 {
-    SHARED_ARRAY(float, warp, QUANT_WARPS);
+    SHARED_DYNAMIC(float, column); // (QUANT_PARTS, cols)
     const struct quant_item q = items[blockIdx.x];
-    const size_t n = (size_t)q.rows * (size_t)q.cols;
-    const bool aligned = (size_t)q.x % 16 == 0;
-    const int tid = (int)threadIdx.x;
-    float x[EIGHT], largest = 0;
+    const T *x = static_cast<const T *>(q.x);
+    const int part = (int)threadIdx.x / LANES;
 
-    if (q.row.format == QUANT_MINMAX)
+    if (q.row.format == QUANT_MINMAX || quant_row_bytes(&q.row).head == 0)
         return;
-    for (size_t i = (size_t)tid * EIGHT; i < n; i += QUANT_THREADS * EIGHT) {
-        load_some(x, static_cast<const T *>(q.x) + i, (int)min(n - i, (size_t)EIGHT), aligned);
-        largest = fmaxf(largest, quant_largest(x, EIGHT));
+    for (int j = (int)threadIdx.x % LANES; j < q.cols; j += LANES) {
+        float so_far = 0;
+        for (int i = part; i < q.rows; i += QUANT_PARTS)
+            so_far = quant_column(&q.row, so_far, load_as_float(x + (size_t)i * (size_t)q.cols + j));
+        column[part * q.cols + j] = so_far;
     }
-    for (int distance = LANES / 2; distance > 0; distance /= 2)
-        largest = fmaxf(largest, __shfl_xor_sync(ALL_LANES, largest, distance));
-    warp[tid / LANES] = largest;
     __syncthreads();
-    if (tid == 0)
-        quant_head_pack(&q.row, q.at.head, quant_largest(warp, QUANT_WARPS));
+    if (threadIdx.x == 0)
+        quant_head_pack(&q.row, q.at.head, column);
 }
 
 /* Numbers from one row in shared memory to the next: odd, so that threads at the same column use different banks. */
@@ -199,15 +197,17 @@ static __host__ __device__ __forceinline__ size_t row_pitch(const struct quant_i
 }
 
 /* registers <= 64 */
-template <typename T> __global__ void __launch_bounds__(LANES) pack_rows(const struct quant_item *items)
+template <typename T>
+__global__ void __launch_bounds__(LANES) pack_rows(const struct quant_item *items, const float *rotation)
 {
     SHARED_DYNAMIC(float, x);
-    const struct quant_item q = items[blockIdx.y];
+    struct quant_item q = items[blockIdx.y];
     const int first = (int)blockIdx.x * LANES, mine = (int)threadIdx.x, n = min(q.rows - first, (int)LANES);
     const size_t pitch = row_pitch(q);
 
     if (q.row.format == QUANT_MINMAX || n <= 0)
         return;
+    q.row.rotation = q.row.rotation ? rotation : NULL;
     const T *from = static_cast<const T *>(q.x) + (size_t)first * (size_t)q.cols;
     for (int i = 0; i < n; i++)
         for (int j = mine; j < q.cols; j += LANES)
@@ -220,15 +220,17 @@ template <typename T> __global__ void __launch_bounds__(LANES) pack_rows(const s
 }
 
 /* registers <= 64 */
-template <typename T> __global__ void __launch_bounds__(LANES) unpack_rows(const struct quant_item *items)
+template <typename T>
+__global__ void __launch_bounds__(LANES) unpack_rows(const struct quant_item *items, const float *rotation)
 {
     SHARED_DYNAMIC(float, x);
-    const struct quant_item q = items[blockIdx.y];
+    struct quant_item q = items[blockIdx.y];
     const int first = (int)blockIdx.x * LANES, mine = (int)threadIdx.x, n = min(q.rows - first, (int)LANES);
     const size_t pitch = row_pitch(q);
 
     if (q.row.format == QUANT_MINMAX || n <= 0)
         return;
+    q.row.rotation = q.row.rotation ? rotation : NULL;
     if (mine < n) {
         const struct quant_at at = quant_row_at(&q.row, &q.at, (size_t)(first + mine));
         quant_row_unpack(&q.row, &at, x + (size_t)mine * pitch);
@@ -244,15 +246,16 @@ template <typename T> __global__ void __launch_bounds__(LANES) unpack_rows(const
 
 enum way { PACK, UNPACK };
 
-/* Blocks and shared memory for the items of one launch. */
+/* What one launch takes: blocks, shared memory, and the rotation of those items that have one. */
 struct grids {
-    unsigned groups, rows;
-    size_t shared;
+    unsigned groups, rows, heads;
+    size_t shared, head_shared;
+    const float *rotation; // on the device
 };
 
-static struct grids grids_of(const struct quant_item *item, int n, enum way way)
+static struct grids grids_of(struct cuda *c, const struct quant_item *item, int n, enum way way)
 {
-    struct grids g = { 0, 0, 0 };
+    struct grids g = {};
 
     for (int i = 0; i < n; i++) {
         if (item[i].row.format == QUANT_MINMAX) {
@@ -262,6 +265,12 @@ static struct grids grids_of(const struct quant_item *item, int n, enum way way)
         } else {
             g.rows = max(g.rows, cuda_pieces((size_t)item[i].rows, LANES));
             g.shared = max(g.shared, LANES * row_pitch(item[i]) * sizeof(float));
+            if (quant_row_bytes(&item[i].row).head) {
+                g.heads = (unsigned)n;
+                g.head_shared = max(g.head_shared, QUANT_PARTS * (size_t)item[i].cols * sizeof(float));
+            }
+            if (item[i].row.rotation && !g.rotation)
+                g.rotation = cuda_upload_list(c, item[i].row.rotation, (int)quant_rotation_size(&item[i].row));
         }
     }
     return g;
@@ -274,11 +283,11 @@ static void launch(struct cuda *c, const struct quant_item *items, int n, const 
 
     if (way == PACK) {
         LAUNCH(c, (quantise_groups<T>), groups, QUANT_THREADS, 0, items);
-        LAUNCH(c, (pack_head<T>), g.shared ? (unsigned)n : 0, QUANT_THREADS, 0, items);
-        LAUNCH(c, (pack_rows<T>), rows, LANES, g.shared, items);
+        LAUNCH(c, (pack_head<T>), g.heads, QUANT_THREADS, g.head_shared, items);
+        LAUNCH(c, (pack_rows<T>), rows, LANES, g.shared, items, g.rotation);
     } else {
         LAUNCH(c, (dequantise_words<T>), groups, QUANT_THREADS, 0, items);
-        LAUNCH(c, (unpack_rows<T>), rows, LANES, g.shared, items);
+        LAUNCH(c, (unpack_rows<T>), rows, LANES, g.shared, items, g.rotation);
     }
 }
 
@@ -286,7 +295,7 @@ static void launch(struct cuda *c, const struct quant_item *items, int n, const 
 static void run_items(struct cuda *c, const struct quant_item *item, int n, enum way way)
 {
     const struct quant_item *items = cuda_upload_list(c, item, n);
-    const struct grids g = grids_of(item, n, way);
+    const struct grids g = grids_of(c, item, n, way);
 
     if (items && c->base.dtype == DTYPE_F32)
         launch<float>(c, items, n, g, way);

@@ -325,15 +325,21 @@ static void get_row(const struct backend *be, const struct quant_item *q, int ro
         x[j] = (float)number_get(be->dtype, q->x, (size_t)row * (size_t)q->cols + (size_t)j);
 }
 
-static void quantise_rows(const struct backend *be, const struct quant_item *q, float *x)
+static void quantise_rows(struct backend *be, const struct quant_item *q, float *x)
 {
-    float largest = 0;
+    float *column = reference_scratch(be, QUANT_PARTS * (size_t)q->cols * sizeof(*column));
 
-    for (int i = 0; i < q->rows; i++) {
+    for (int i = 0; column && i < QUANT_PARTS * q->cols; i++)
+        column[i] = 0;
+    for (int i = 0; column && i < q->rows; i++) {
+        float *part = column + i % QUANT_PARTS * q->cols;
         get_row(be, q, i, x);
-        largest = fmaxf(largest, quant_largest(x, q->cols));
+        for (int j = 0; j < q->cols; j++)
+            part[j] = quant_column(&q->row, part[j], x[j]);
     }
-    quant_head_pack(&q->row, q->at.head, largest);
+    if (column && quant_row_bytes(&q->row).head)
+        quant_head_pack(&q->row, q->at.head, column);
+    free(column);
     for (int i = 0; i < q->rows; i++) {
         const struct quant_at at = quant_row_at(&q->row, &q->at, (size_t)i);
         get_row(be, q, i, x);
@@ -341,7 +347,7 @@ static void quantise_rows(const struct backend *be, const struct quant_item *q, 
     }
 }
 
-static void dequantise_rows(const struct backend *be, const struct quant_item *q, float *x)
+static void dequantise_rows(struct backend *be, const struct quant_item *q, float *x)
 {
     for (int i = 0; i < q->rows; i++) {
         const struct quant_at at = quant_row_at(&q->row, &q->at, (size_t)i);
@@ -353,7 +359,7 @@ static void dequantise_rows(const struct backend *be, const struct quant_item *q
 
 static void each_item(struct backend *be, const struct quant_item *item, int n_items,
                       void (*groups)(const struct quant_group *, int, int),
-                      void (*rows)(const struct backend *, const struct quant_item *, float *))
+                      void (*rows)(struct backend *, const struct quant_item *, float *))
 {
     for (int i = 0; i < n_items; i++) {
         float *x = reference_scratch(be, quant_row_work(&item[i].row) * sizeof(*x));

@@ -289,6 +289,7 @@ void evp_payload_close(struct evp_payload *p)
     json_free(p->head_sums);
     free(p->unit);
     free(p->whole);
+    free(p->rotation);
     free(p);
 }
 

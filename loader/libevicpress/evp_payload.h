@@ -21,8 +21,9 @@ struct evp_payload {
     struct blob_payload head;
     int64_t part; // tokens of a part of a context; 0: the whole context
     struct json *sums, *head_sums;
-    struct units *unit; // (st.n)
-    atomic_bool *whole; // one for each checksum: the bytes have passed it
+    struct units *unit;      // (st.n)
+    atomic_bool *whole;      // one for each checksum: the bytes have passed it
+    float *_Atomic rotation; // of turboquant's rows; NULL: not made yet
 };
 
 static inline const struct payload *payload_of(const struct evp_payload *p)

@@ -2,6 +2,7 @@
  * shapes, and, for quantisers, from the config; shapes that do not fit together are refused. */
 #include "base/buf.h"
 #include "base/json.h"
+#include "base/quant_rotation.h"
 #include "formats/kivi_codes.h"
 #include "formats/row_format.h"
 #include "loader/libevicpress/evp_payload.h"
@@ -18,11 +19,11 @@ enum { HEADS_MAX = 1 << 12 };
 
 struct layer {
     int64_t number, heads, columns;
-    bool quantised, streams; // by kivi, by cachegen
+    bool quantised, streams; // in groups; by cachegen
     struct kivi_codes kivi;
     enum cachegen_cdf cdf;
     bool by_rows; // quantised row by row
-    struct row_format format;
+    struct quant_pair pair;
     int64_t whole;        // then: rows of each head after these that are kept in full
     int32_t n[HEADS_MAX]; // (heads) tokens that each head keeps
 };
@@ -70,14 +71,14 @@ static int read_layer(struct evp_payload *p, int64_t number, struct layer *l, st
     l->streams = cachegen_codes_parse(&l->cdf, payload_of(p)->config);
     if (l->columns < 1 || l->columns > ROW_COLUMNS || (l->quantised && l->columns % l->kivi.group))
         return wrong_shape(p, number, err);
-    l->by_rows = row_format_parse(&l->format, payload_of(p)->config, (int)l->columns);
+    l->by_rows = row_format_parse(&l->pair, payload_of(p)->config, (int)l->columns);
     if (lengths)
         return read_lengths(p, l, lengths, err);
     const struct st_tensor *codes = l->quantised || l->by_rows ? find_tensor(p, number, "k_codes") : NULL;
     const struct st_tensor *maxima = l->streams ? find_tensor(p, number, "k_maxima") : NULL;
     int64_t n = k->dim[1];
     if (codes && codes->n_dims == 3)
-        n += l->by_rows ? codes->dim[1] : codes->dim[2] * 32 / l->kivi.bits;
+        n += l->by_rows || l->kivi.keys_by_token ? codes->dim[1] : codes->dim[2] * 32 / l->kivi.bits;
     n += maxima && maxima->n_dims == 1 ? maxima->dim[0] : 0;
     l->whole = k->dim[1];
     if (k->dim[0] < 1 || k->dim[0] > HEADS_MAX || n > payload_of(p)->n_tokens)
@@ -115,7 +116,7 @@ static int64_t bytes_of(const struct layer *l, int side, enum kind kind, int64_t
     if (kind == FULL)
         return (l->n[head] - q) * l->columns * 2;
     if (l->by_rows) {
-        const struct quant_bytes bytes = quant_row_bytes(&l->format.row);
+        const struct quant_bytes bytes = quant_row_bytes(&l->pair.side[side]);
         return kind == HEAD ? (int64_t)bytes.head : q * (int64_t)(kind == CODES ? bytes.codes : bytes.scales);
     }
     return kind == CODES ? q * l->columns * l->kivi.bits / 8 : q * l->columns / l->kivi.group * 2;
@@ -132,9 +133,8 @@ static const struct st_tensor *find_kind(const struct evp_payload *p, const stru
 {
     static const char *const name[2][KINDS] = { { "k", "k_codes", "k_scales", "k_zeros" },
                                                 { "v", "v_codes", "v_scales", "v_zeros" } };
-    const struct row_tensor *row = kind == CODES  ? &l->format.codes
-                                   : kind == HEAD ? &l->format.head
-                                                  : &l->format.scales;
+    const struct row_format f = row_format_of(&l->pair.side[side]);
+    const struct row_tensor *row = kind == CODES ? &f.codes : kind == HEAD ? &f.head : &f.scales;
     bool by_row = l->by_rows && kind != FULL;
     const enum st_type type = by_row ? row->type : kind == FULL ? ST_BF16 : kind == CODES ? ST_I32 : ST_F16;
     const struct st_tensor *t = find_tensor(p, l->number, by_row ? row->name[side] : name[side][kind]);
@@ -237,8 +237,8 @@ static int read_lines(struct job *j, enum kind kind, const struct lines *lines, 
     return 0;
 }
 
-/* Keys: [from, from + n) of the quantised tokens, whole groups; a line for each column. */
-static int read_keys(struct job *j, int64_t from, int64_t n, struct err *err)
+/* By channel: [from, from + n) of the quantised tokens, whole groups; a line for each column. */
+static int read_channels(struct job *j, int64_t from, int64_t n, struct err *err)
 {
     const struct kivi_codes *kivi = &j->layer->kivi;
     int64_t q = n_codes(j->layer, EVICPRESS_KEYS, j->rows->first), K = j->layer->columns;
@@ -250,11 +250,11 @@ static int read_keys(struct job *j, int64_t from, int64_t n, struct err *err)
     return 0;
 }
 
-/* Values: the same; one line. */
-static int read_values(struct job *j, int64_t from, int64_t n, struct err *err)
+/* By token: the same; one line. */
+static int read_tokens(struct job *j, int64_t from, int64_t n, struct err *err)
 {
     const struct kivi_codes *kivi = &j->layer->kivi;
-    int64_t q = n_codes(j->layer, EVICPRESS_VALUES, j->rows->first), K = j->layer->columns;
+    int64_t q = n_codes(j->layer, j->rows->side, j->rows->first), K = j->layer->columns;
     int64_t code = K * kivi->bits / 8, group = K / kivi->group * 2;
     const struct lines codes = { 1, q * code, from * code, n * code };
     const struct lines groups = { 1, q * group, from * group, n * group };
@@ -264,11 +264,22 @@ static int read_values(struct job *j, int64_t from, int64_t n, struct err *err)
     return 0;
 }
 
+/* The payload's rotation: all its rows have the same. NULL: out of memory. */
+static const float *rotation_of(struct evp_payload *p, const struct quant_row *row)
+{
+    float *old = atomic_load(&p->rotation), *mine = old ? NULL : quant_rotation_new(row);
+
+    if (!mine || atomic_compare_exchange_strong(&p->rotation, &old, mine))
+        return mine ? mine : old;
+    free(mine); // another thread was faster
+    return old;
+}
+
 /* Decodes rows [first, end) of a head that is quantised row by row. */
 static int read_by_rows(struct job *j, int64_t first, int64_t end, struct err *err)
 {
-    const struct quant_row *row = &j->layer->format.row;
-    const struct quant_bytes bytes = quant_row_bytes(row);
+    struct quant_row row = j->layer->pair.side[j->rows->side];
+    const struct quant_bytes bytes = quant_row_bytes(&row);
     int64_t all = n_codes(j->layer, j->rows->side, j->rows->first), n = end - first;
     int64_t codes = (int64_t)bytes.codes, scales = (int64_t)bytes.scales, head = (int64_t)bytes.head;
 
@@ -276,20 +287,24 @@ static int read_by_rows(struct job *j, int64_t first, int64_t end, struct err *e
         (scales && read_lines(j, SCALES, &(struct lines){ 1, all * scales, first * scales, n * scales }, err)) ||
         (head && read_lines(j, HEAD, &(struct lines){ 1, head, 0, head }, err)))
         return err->code;
+    if (j->layer->pair.rotated && row.format == QUANT_LLOYD)
+        row.rotation = rotation_of(j->p, &row);
+    if (j->layer->pair.rotated && row.format == QUANT_LLOYD && !row.rotation)
+        return err_nomem(err);
     const struct quant_at at = { (uint8_t *)j->part[CODES].at, j->part[SCALES].at, j->part[HEAD].at };
-    row_sink_rows(&j->sink, row, &at, &(struct row_span){ 0, n, first - j->rows->first_row });
+    row_sink_rows(&j->sink, &row, &at, &(struct row_span){ 0, n, first - j->rows->first_row });
     return 0;
 }
 
-/* Decodes rows [first, end) of the head under kivi. */
+/* Decodes rows [first, end) of a head that is quantised in groups. */
 static int read_codes(struct job *j, int64_t first, int64_t end, struct err *err)
 {
-    bool keys = j->rows->side == EVICPRESS_KEYS;
-    int64_t group = j->layer->kivi.group, from = keys ? first / group * group : first;
-    int64_t to = keys ? (end + group - 1) / group * group : end;
+    bool channels = j->rows->side == EVICPRESS_KEYS && !j->layer->kivi.keys_by_token;
+    int64_t group = j->layer->kivi.group, from = channels ? first / group * group : first;
+    int64_t to = channels ? (end + group - 1) / group * group : end;
     const struct buf *part = j->part;
 
-    if ((keys ? read_keys : read_values)(j, from, to - from, err))
+    if ((channels ? read_channels : read_tokens)(j, from, to - from, err))
         return err->code;
     const struct row_codes codes = {
         .bits = j->layer->kivi.bits,
@@ -300,7 +315,7 @@ static int read_codes(struct job *j, int64_t first, int64_t end, struct err *err
         .zeros = (const void *)part[ZEROS].at,
     };
     const struct row_span span = { first - from, end - first, first - j->rows->first_row };
-    (keys ? row_sink_keys : row_sink_values)(&j->sink, &codes, &span);
+    (channels ? row_sink_keys : row_sink_values)(&j->sink, &codes, &span);
     return 0;
 }
 

@@ -152,7 +152,9 @@ WIDE void row_sink_values(const struct row_sink *sink, const struct row_codes *c
             const uint32_t *word = c->codes + (row * groups + g) * words;
             const float scale_zero[] = { f16_to_f32(c->scales[row * groups + g]),
                                          f16_to_f32(c->zeros[row * groups + g]) };
-            if (c->bits == 4)
+            if (c->bits == 8)
+                decode_words(x + g * c->group, word, words, 8, scale_zero);
+            else if (c->bits == 4)
                 decode_words(x + g * c->group, word, words, 4, scale_zero);
             else
                 decode_words(x + g * c->group, word, words, 2, scale_zero);
@@ -174,7 +176,7 @@ void row_sink_symbols(const struct row_sink *sink, const struct row_symbols *s, 
 WIDE void row_sink_rows(const struct row_sink *sink, const struct quant_row *q, const struct quant_at *at,
                         const struct row_span *span)
 {
-    float x[ROW_COLUMNS];
+    float x[2 * ROW_COLUMNS];
 
     for (int64_t i = 0; i < span->n; i++) {
         const struct quant_at row = quant_row_at(q, at, (size_t)(span->skip + i));

@@ -23,7 +23,8 @@ size_t row_type_bytes(int type); // of enum evp_type; 0: no such type
 /* Writes n rows (n, columns) from row `first` on. x may be unaligned. */
 void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const void *x);
 
-/* kivi's codes of a head: quantised keys have one line of codes, scales and zeros for each column, values one for each row. */
+/* Codes of a head in groups: kivi's keys have one line of codes, scales and zeros for each column, values one for each
+ * row, as int4's and int8's keys. */
 struct row_codes {
     int bits, group;
     int64_t n_rows;

@@ -1,5 +1,6 @@
 /* Quantisation there and back: against the reference to the bit, and by hand. */
 #include "base/half.h"
+#include "base/quant_rotation.h"
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>
@@ -176,12 +177,32 @@ Test(kernels, quantise_items_do_not_know_each_other)
 
 /* ---- rows one by one ------------------------------------------------------- */
 
-static const struct quant_row row_formats[] = {
-    { QUANT_E4M3, 64, QUANT_SCALE_HEAD },
-    { QUANT_E4M3, 80, QUANT_SCALE_TOKEN },
-    { QUANT_E4M3, 33, QUANT_SCALE_ONE },
+static const struct row_case {
+    struct quant_row row;
+    bool rotated; // by a matrix
+} row_cases[] = {
+    { { .format = QUANT_E4M3, .columns = 64, .scale = QUANT_SCALE_HEAD }, false },
+    { { .format = QUANT_E4M3, .columns = 80, .scale = QUANT_SCALE_TOKEN }, false },
+    { { .format = QUANT_E4M3, .columns = 33, .scale = QUANT_SCALE_ONE }, false },
+    { { .format = QUANT_NVFP4, .columns = 16 }, false },
+    { { .format = QUANT_NVFP4, .columns = 80 }, false },
+    { { .format = QUANT_LLOYD, .columns = 64, .bits = 4 }, false },
+    { { .format = QUANT_LLOYD, .columns = 8, .bits = 3, .f32_norms = true }, false },
+    { { .format = QUANT_LLOYD, .columns = 128, .bits = 3, .outliers = 32, .f32_norms = true }, true },
+    { { .format = QUANT_LLOYD, .columns = 64, .bits = 3, .outliers = 32 }, false },
+    { { .format = QUANT_UNIFORM, .columns = 80, .bits = 3 }, false },
+    { { .format = QUANT_UNIFORM, .columns = 64, .bits = 4 }, false },
 };
-enum { ROW_FORMATS = sizeof(row_formats) / sizeof(*row_formats), MANY_ROWS = 70 };
+enum { ROW_FORMATS = sizeof(row_cases) / sizeof(*row_cases), MANY_ROWS = 70 };
+
+/* With its rotation; free() that. */
+static struct quant_row row_format(int f)
+{
+    struct quant_row row = row_cases[f].row;
+
+    row.rotation = row_cases[f].rotated ? quant_rotation_new(&row) : NULL;
+    return row;
+}
 
 struct packed_rows {
     void *x;
@@ -233,19 +254,20 @@ static void check_rows(const struct pair *p)
 
     for (int f = 0; f < ROW_FORMATS; f++) {
         for (int rows = 0; rows <= MANY_ROWS; rows += MANY_ROWS / 2) {
-            const struct quant_row *q = &row_formats[f];
-            const struct quant_bytes bytes = quant_row_bytes(q);
-            struct packed_rows want = rows_space(p->want, q, rows), got = rows_space(p->got, q, rows);
-            struct quant_item mine = rows_item(q, rows, &want), other = rows_item(q, rows, &got);
+            const struct quant_row q = row_format(f);
+            const struct quant_bytes bytes = quant_row_bytes(&q);
+            struct packed_rows want = rows_space(p->want, &q, rows), got = rows_space(p->got, &q, rows);
+            struct quant_item mine = rows_item(&q, rows, &want), other = rows_item(&q, rows, &got);
             p->want->quantise(p->want, &mine, 1);
             p->got->quantise(p->got, &other, 1);
             p->want->dequantise(p->want, &mine, 1);
             p->got->dequantise(p->got, &other, 1);
-            same_stored(p, (struct results){ want.x, got.x, (size_t)(rows * q->columns) }, back, "rows");
+            same_stored(p, (struct results){ want.x, got.x, (size_t)(rows * q.columns) }, back, "rows");
             same_integers(p, (struct results){ want.codes, got.codes, words_of((size_t)rows * bytes.codes) }, "codes");
             same_integers(p, (struct results){ want.scales, got.scales, words_of((size_t)rows * bytes.scales) },
                           "scales of rows");
             same_integers(p, (struct results){ want.head, got.head, words_of(bytes.head) }, "what rows share");
+            free((void *)(uintptr_t)q.rotation);
         }
     }
 }
@@ -263,15 +285,17 @@ static void check_mixed(const struct pair *p)
     struct quantised groups = quantised(be, QUANT_COLUMNS, c, false),
                      alone_groups = quantised(be, QUANT_COLUMNS, c, false);
     struct packed_rows rows[ROW_FORMATS], alone[ROW_FORMATS];
+    struct quant_row format[ROW_FORMATS];
     struct quant_item items[ROW_FORMATS + 1] = { item_of(c, QUANT_COLUMNS, &groups) },
                                           one = item_of(c, QUANT_COLUMNS, &alone_groups);
 
     be->dequantise(be, &one, 1);
     for (int f = 0; f < ROW_FORMATS; f++) {
-        rows[f] = rows_space(be, &row_formats[f], MANY_ROWS - f);
-        alone[f] = rows_space(be, &row_formats[f], MANY_ROWS - f);
-        items[f + 1] = rows_item(&row_formats[f], MANY_ROWS - f, &rows[f]);
-        one = rows_item(&row_formats[f], MANY_ROWS - f, &alone[f]);
+        format[f] = row_format(f);
+        rows[f] = rows_space(be, &format[f], MANY_ROWS - f);
+        alone[f] = rows_space(be, &format[f], MANY_ROWS - f);
+        items[f + 1] = rows_item(&format[f], MANY_ROWS - f, &rows[f]);
+        one = rows_item(&format[f], MANY_ROWS - f, &alone[f]);
         be->quantise(be, &one, 1);
         be->dequantise(be, &one, 1);
     }
@@ -279,10 +303,11 @@ static void check_mixed(const struct pair *p)
     be->dequantise(be, items, ROW_FORMATS + 1);
     same_bits(be, alone_groups.x, groups.x, 32 * 64 * dtype_size(be->dtype), "groups beside rows");
     for (int f = 0; f < ROW_FORMATS; f++) {
-        size_t n = (size_t)((MANY_ROWS - f) * row_formats[f].columns);
+        size_t n = (size_t)((MANY_ROWS - f) * format[f].columns);
         same_bits(be, alone[f].x, rows[f].x, n * dtype_size(be->dtype), "rows beside others");
         rows_free(be, &rows[f]);
         rows_free(be, &alone[f]);
+        free((void *)(uintptr_t)format[f].rotation);
     }
     void *all[] = { groups.x,       groups.codes,       groups.scales,       groups.zeros,
                     alone_groups.x, alone_groups.codes, alone_groups.scales, alone_groups.zeros };
@@ -300,7 +325,7 @@ static void check_e4m3(const struct pair *p)
 {
     const float host[] = { 896, -896, 2, 2.125f, 2.375f, -0x1p-8f, 0, 0x1p-10f };
     const uint8_t want[] = { 0x7e, 0xfe, 0x38, 0x38, 0x3a, 0x81, 0, 0 };
-    const struct quant_row q = { QUANT_E4M3, 8, QUANT_SCALE_HEAD };
+    const struct quant_row q = { .format = QUANT_E4M3, .columns = 8, .scale = QUANT_SCALE_HEAD };
     struct backend *be = p->got;
     struct packed_rows rows = { stored_from(be, host, 8), integer_space(be, 2), integer_space(be, 1),
                                 integer_space(be, 1) };

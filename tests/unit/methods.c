@@ -28,6 +28,9 @@ Test(config, names_are_canonical)
         { "snapkv:drop=0.5+FP8", "snapkv:drop=0.5+fp8" },
         { "fp8:scale=head", "fp8" },
         { "fp8:scale=token", "fp8:scale=token" },
+        { "int4:group=64", "int4" },
+        { "turboquant:4", "turboquant:bits=4" },
+        { "turboquant:outliers=32:norm=f32:rotation=qr:3", "turboquant:bits=3:rotation=qr:outliers=32:norm=f32" },
         { "pyramidkv:beta=20:kernel=7:drop=0.50:window=32", "pyramidkv:drop=0.5:window=32:kernel=7" },
         { "tova:drop=0.5:heads=all", "tova:drop=0.5" }, // a word
         { "tova:heads=own:compression_ratio=0.5", "tova:drop=0.5:heads=own" },
@@ -69,8 +72,8 @@ Test(config, says_what_is_wrong)
     static const char *const bad[][2] = {
         { "",
           "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-          "kvzip, lagkv, random, cur, arkv, expected_attention, adakv, criticalkv, cam, merge_cos, kivi, cachegen, fp8" },
-        { "nf4", "; those that quantise: kivi, cachegen, fp8" },
+          "kvzip, lagkv, random, cur, arkv, expected_attention, adakv, criticalkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
+        { "nf4", "; those that quantise: kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
         { "keydiff", "keydiff needs drop, the share of KV pairs removed: keydiff:drop=..." },
@@ -126,6 +129,11 @@ Test(config, says_what_is_wrong)
         { "adakv:drop=0.5+snapkv", "adakv has no parameter 'drop', only safeguard" },
         { "adakv:safeguard=1.1+snapkv:drop=0.5", "adakv: safeguard must be a number from 0 to 1, not '1.1'" },
         { "fp8:scale=row", "fp8: scale must be head or token or one, not 'row'" },
+        { "int4:group=48", "int4: group must be 16 or 32 or 64 or 128, not '48'" },
+        { "nvfp4:bits=4", "nvfp4 has no parameter 'bits', only " },
+        { "turboquant", "turboquant needs bits, the bits per number: turboquant:bits=..." },
+        { "turboquant:bits=4:outliers=32",
+          "turboquant: outliers=32 needs bits=3: outliers have one bit more, and at most 4" },
         { "fp8+kivi:bits=4", "fp8 and kivi are both quantisers" },
         { "expected_attention:drop=0.5:n_future=5000",
           "expected_attention: n_future must be a whole number from 1 to 4096, not '5000'" },
@@ -408,8 +416,18 @@ Test(methods, sizes_are_the_published_ones)
         int n;
         const char *x;
     } at[] = {
-        { "kivi:bits=2", 7964, "5.25" },      { "kivi:bits=4", 7964, "3.17" }, { "kivi:bits=4", 65536, "3.20" },
-        { "snapkv:drop=0.75", 8000, "4.00" }, { "none", 5, "1.00" },
+        { "kivi:bits=2", 7964, "5.25" },
+        { "kivi:bits=4", 7964, "3.17" },
+        { "kivi:bits=4", 65536, "3.20" },
+        { "snapkv:drop=0.75", 8000, "4.00" },
+        { "none", 5, "1.00" },
+        { "nvfp4", 7964, "3.56" },
+        { "turboquant:bits=4", 7964, "3.88" },
+        { "turboquant:bits=3", 7964, "5.12" },
+        { "turboquant:bits=4:rotation=qr:norm=f32", 7964, "3.76" }, // the table by OmarHory's code
+        { "turboquant:bits=3:rotation=qr:norm=f32:outliers=32", 7964, "4.27" },
+        { "turboquant:bits=4:values=uniform", 7964, "3.82" }, // LMCache's, without layers in full
+        { "turboquant:bits=3:values=uniform", 7964, "5.02" },
     };
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         struct config c = config_of(at[i].config);
@@ -419,6 +437,39 @@ Test(methods, sizes_are_the_published_ones)
         cr_assert_str_eq(x, at[i].x, "%s at %d", at[i].config, at[i].n);
     }
     cr_assert_eq(kv_bytes(&llama, 1000), 131072000);
+}
+
+/* What a config cannot make of a model's heads. */
+Test(methods, refuse_heads_that_they_cannot_pack)
+{
+    static const struct {
+        const char *config;
+        int head_dim;
+        const char *said; // NULL: it can
+    } at[] = {
+        { "turboquant:bits=4", 80,
+          "config 'turboquant:bits=4': turboquant: rotation=wht needs a power of two, and the "
+          "model's head_dim is 80; rotation=qr takes it" },
+        { "turboquant:bits=4:rotation=qr", 80, NULL },
+        { "turboquant:bits=4:rotation=qr", 84, "head_dim 84 is not a multiple of 8 from 8 to 256" },
+        { "turboquant:bits=4", 256, NULL },
+        { "turboquant:bits=4", 512, "head_dim 512 is not a multiple of 8 from 8 to 256" },
+        { "turboquant:bits=3:outliers=32", 128, "head_dim is 128, of which 32 are outliers; rotation=qr takes it" },
+        { "turboquant:bits=3:outliers=32", 64, NULL },
+        { "turboquant:bits=3:outliers=32", 32, "head_dim 32 is not a multiple of 8 from 40 to 256" },
+        { "nvfp4", 80, NULL },
+        { "nvfp4", 72, "config 'nvfp4': nvfp4: the model's head_dim 72 is not a multiple of 16" },
+        { "int4", 80, "config 'int4': int4: the model's head_dim 80 is not a multiple of group=64" },
+        { "int8:group=16", 80, NULL },
+        { "fp8", 72, NULL },
+    };
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        const struct kv_shape shape = { 1, 2, 2, at[i].head_dim, DTYPE_F32 };
+        const struct config c = config_of(at[i].config);
+        struct err err = { 0 };
+        cr_assert_eq(config_check(&c, &shape, &err), at[i].said ? ERR_USAGE : 0, "%s: %s", at[i].config, err.msg);
+        cr_assert(!at[i].said || strstr(err.msg, at[i].said), "%s", err.msg);
+    }
 }
 
 /* Bytes of a head of n tokens, keys and values, under each quantiser of rows. */
@@ -431,6 +482,20 @@ Test(methods, sizes_of_row_formats)
         { "fp8", 64, 128, 8 },
         { "fp8", 80, 160, 8 },
         { "fp8", 128, 256, 8 },
+        { "int8", 64, 136, 0 },
+        { "int8:group=16", 80, 200, 0 },
+        { "int4", 128, 144, 0 },
+        { "int4:group=32", 64, 80, 0 },
+        { "int4:group=16", 80, 120, 0 },
+        { "nvfp4", 64, 72, 8 },
+        { "nvfp4", 80, 90, 8 },
+        { "nvfp4", 128, 144, 8 },
+        { "turboquant:bits=4", 64, 68, 0 },
+        { "turboquant:bits=4:rotation=qr", 80, 84, 0 },
+        { "turboquant:bits=4", 128, 132, 0 },
+        { "turboquant:bits=3", 128, 100, 0 },
+        { "turboquant:bits=4:values=uniform", 128, 134, 0 },
+        { "turboquant:bits=3:rotation=qr:outliers=32:norm=f32", 128, 120, 64 },
         { "fp8:scale=token", 64, 132, 0 },
         { "fp8:scale=token", 80, 164, 0 },
         { "fp8:scale=one", 128, 256, 0 },

@@ -144,6 +144,9 @@ Test(payload, holds_the_rows_of_a_variant)
                                         "keydiff:drop=0.2+cachegen:cdf=chunk",
                                         "adakv+h2o:drop=0.5+cachegen",
                                         "fp8",
+                                        "nvfp4",
+                                        "turboquant:bits=3:values=uniform",
+                                        "adakv+h2o:drop=0.5+int4:group=32",
                                         "adakv+h2o:drop=0.5+fp8:scale=token",
                                         "kvzip:drop=0.5",
                                         "kvzip:drop=0.97", // 9 of head 0, 3 of head 1, none of layer 1

@@ -637,7 +637,18 @@ Test(variants, row_formats_pack_all_rows)
     static const struct {
         const char *config;
         double error; // at most; and more than a third of it
-    } at[] = { { "fp8", 0.03 }, { "fp8:scale=token", 0.03 }, { "fp8:scale=one", 0.03 } };
+    } at[] = {
+        { "fp8", 0.03 },
+        { "fp8:scale=token", 0.03 },
+        { "fp8:scale=one", 0.03 },
+        { "int8:group=32", 0.005 },
+        { "int4:group=32", 0.066 },
+        { "nvfp4", 0.11 },
+        { "turboquant:bits=4", 0.1 },
+        { "turboquant:bits=3", 0.19 },
+        { "turboquant:bits=4:rotation=qr:norm=f32", 0.1 },
+        { "turboquant:bits=4:values=uniform", 0.09 },
+    };
 
     for (int b = 0; b < BACKENDS; b++) {
         for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {

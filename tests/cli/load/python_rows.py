@@ -1,5 +1,5 @@
 """python_rows.py MANIFEST PAYLOAD... - puts one payload after another, and compares its rows with a decoder in plain Python."""
-import array, math, re, struct, sys
+import array, functools, math, re, struct, sys
 
 import evp
 
@@ -83,7 +83,116 @@ def fp8_rows(config, n, dim, part):
     return rows
 
 
-ROWS = {"fp8": fp8_rows}
+def int_rows(config, n, dim, part):
+    group, bits = int((re.search("group=([0-9]+)", config) or (0, 64))[1]), 8 if "int8" in config else 4
+    rows = []
+    for _ in range(n):
+        words, scales, zeros = part("_codes", dim * bits // 32), part("_scales", dim // group), part("_zeros", dim // group)
+        codes = [words[i * bits // 32] >> i * bits % 32 & (1 << bits) - 1 for i in range(dim)]
+        rows.append([f32(f32(code * scales[i // group]) + zeros[i // group]) for i, code in enumerate(codes)])
+    return rows
+
+
+E2M1 = 0.0, 0.5, 1, 1.5, 2, 3, 4, 6
+
+
+def nvfp4_rows(_, n, dim, part):
+    shared, rows = part("_global_scales", 1)[0], []
+    for _ in range(n):
+        codes, steps = part("_codes", dim // 2), [f32(e4m3(s) * shared) for s in part("_scales", dim // 16)]
+        codes = [codes[i // 2] >> i % 2 * 4 & 15 for i in range(dim)]
+        rows.append([f32((-1 if code & 8 else 1) * E2M1[code & 7] * steps[i // 16]) for i, code in enumerate(codes)])
+    return rows
+
+
+LEVELS = {3: (0.245094179, 0.756005281, 1.34390928, 2.1519457),
+          4: (0.12839503, 0.388048299, 0.656759119, 0.942340456, 1.2562312, 1.61804639, 2.06901723, 2.73258957)}
+PI = (0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344, 0xa4093822, 0x299f31d0, 0x082efa98, 0xec4e6c89)
+
+
+def hadamard(x):
+    """Walsh and Hadamard's transform, then the signs."""
+    half = 1
+    while half < len(x):
+        for i in range(len(x)):
+            if not i & half:
+                x[i], x[i + half] = f32(x[i] + x[i + half]), f32(x[i] - x[i + half])
+        half *= 2
+    return [-one if PI[i // 32] >> i % 32 & 1 else one for i, one in enumerate(x)]
+
+
+def splitmix(state):
+    while True:
+        state = state + 0x9e3779b97f4a7c15 & (1 << 64) - 1
+        z = (state ^ state >> 30) * 0xbf58476d1ce4e5b9 & (1 << 64) - 1
+        z = (z ^ z >> 27) * 0x94d049bb133111eb & (1 << 64) - 1
+        yield z ^ z >> 31
+
+
+@functools.cache
+def rotation(n):
+    """Rows of normal numbers, made orthogonal one after the other."""
+    random, rows = splitmix(42), []
+    for _ in range(n):
+        x = []
+        for _ in range(n):
+            total = -6.0
+            for _ in range(12):
+                total += (next(random) >> 11) * 2.0 ** -53
+            x.append(total)
+        for b in rows:
+            along = 0.0
+            for one, other in zip(x, b):
+                along += one * other
+            x = [one - along * other for one, other in zip(x, b)]
+        norm = 0.0
+        for one in x:
+            norm += one * one
+        rows.append([one / math.sqrt(norm) for one in x])
+    return [[f32(math.sqrt(n) * one) for one in row] for row in rows]
+
+
+def multiplied(x, matrix):
+    out = [0.0] * len(x)
+    for one, row in zip(x, matrix):
+        out = [f32(a + f32(one * b)) for a, b in zip(out, row)]
+    return out
+
+
+def bits_of(part, n, bits):
+    word = int.from_bytes(bytes(part("_codes", n * bits // 8)), "little")
+    return [word >> i * bits & (1 << bits) - 1 for i in range(n)]
+
+
+def turned(config, codes, bits, norm):
+    """The numbers that were rotated together."""
+    half, n = 1 << bits - 1, len(codes)
+    x = [f32(-LEVELS[bits][half - 1 - c] if c < half else LEVELS[bits][c - half]) for c in codes]
+    length = 0.0
+    for one in x:
+        length = f32(length + f32(one * one))
+    length = f32(math.sqrt(n if "norm=f32" in config else length))
+    x = multiplied(x, rotation(n)) if "rotation=qr" in config else hadamard(x)
+    scale = f32(norm / f32(length * f32(math.sqrt(n))))
+    return [f32(one * scale) for one in x]
+
+
+def turboquant_rows(config, n, dim, part):
+    bits, outliers = int(re.search("bits=([34])", config)[1]), 32 if "outliers=32" in config else 0
+    apart, rows = set(part("_outliers", 32)) if outliers else set(), []
+    for _ in range(n):
+        if part.side == "v" and "values=uniform" in config:
+            scale, zero = part("_scales", 2)
+            rows.append([f32(f32(code * scale) + zero) for code in bits_of(part, dim, bits)])
+            continue
+        norms = part("_norms", 2 if outliers else 1)
+        first = iter(turned(config, bits_of(part, outliers, bits + 1), bits + 1, norms[0]) if outliers else [])
+        rest = iter(turned(config, bits_of(part, dim - outliers, bits), bits, norms[-1]))
+        rows.append([next(first) if i in apart else next(rest) for i in range(dim)])
+    return rows
+
+
+ROWS = {"fp8": fp8_rows, "int4": int_rows, "int8": int_rows, "nvfp4": nvfp4_rows, "turboquant": turboquant_rows}
 
 
 def rows_decoded(payload, config, layer, side, lengths, dim):
@@ -97,6 +206,7 @@ def rows_decoded(payload, config, layer, side, lengths, dim):
         if name not in source:
             source[name] = iter(numbers(payload, f"layers.{layer}.{side}{name}"))
         return [next(source[name]) for _ in range(n)]
+    part.side = side
     if quantiser == "arkv":  # whole rows come last
         whole = payload[f"layers.{layer}.{side}"].shape[1]
         packed = [fp8_rows("fp8:scale=token", n - whole, dim, part) for n in lengths]

@@ -7,7 +7,7 @@ said $profile -c snapkv:90
 said $profile -c snapkv:drop=150
 said $profile -c fp4
 said $profile -c q8_0
-said $profile -c knorm:0.5+int4
+said $profile -c knorm:0.5+int3
 said $profile -c expectedattention:0.5
 said $profile -c SnapKVPress:0.5
 said $profile --drop 50%
