@@ -312,6 +312,8 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
     if (code)
         return code;
     code = check_bytes(p, j, v.bytes, err);
+    if (code && config_bytes_known(config, &v.shape, v.n_tokens) < 0)
+        err_add(err, "; it depends on every number: pack with the backend and dtype of the profile");
     if (!code)
         code = packed_payload_write(j->path, &v, &key, &bytes, err);
     variant_release(&v);
