@@ -19,9 +19,9 @@
  * Source: Liu et al., "CacheGen: KV Cache Compression and Streaming for Fast Large Language Model Serving" (SIGCOMM
  * 2024), as shipped in LMCache (cachegen_encoder.py, cal_cdf.cu, ac_enc.cu), which has neither the paper's differences
  * between tokens nor its levels of quality. Differences: symbols in f32, where LMCache computes in the cache's dtype; of
- * its 33 bounds in 16 bits those that never change are not stored; sizes take 16 bits, not 32. LMCache stores CDFs for
- * each chunk of 256 tokens. For the contexts here, of thousands of tokens, one for each context is smaller, so
- * cdf=context is the default. The streams of cdf=chunk are LMCache's.
+ * its 33 bounds in 16 bits those that never change are not stored; sizes take 16 bits, not 32. The streams of cdf=chunk
+ * are LMCache's. For contexts of thousands of tokens one CDF takes less: 0.172 of the cache of 2,044 tokens of
+ * SmolLM2-135M, with CDFs for each chunk 0.225 (tests/golden/cachegen/oracle). So cdf=context is the default.
  */
 #include "base/half.h"
 #include "base/parallel.h"
