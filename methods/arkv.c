@@ -15,10 +15,11 @@
  * value, as fp8:scale=token. With n_keep <= W the most recent n_keep stay, all whole. Ties go to the lower position.
  *
  * stats=paper takes H, V and K over keys, of each head and q, from p = x / (sum over t of x): H = - sum of p log p, V =
- * mean of (p - 1 / P)^2, K = mean of (p - 1 / P)^4 / V^2; each is then summed. tau and gamma were fitted to stats=code.
+ * mean of (p - 1 / P)^2, K = mean of (p - 1 / P)^4 / V^2; each is then summed, in our reading of the paper. tau and gamma
+ * were fitted to stats=code.
  *
- * The rows in 8 bits come before the whole ones, each in the order of the context. Bytes per layer and kv head, with n of
- * n_keep rows whole: n*4K + (n_keep - n)*(2K + 4).
+ * The rows in 8 bits come before the whole ones, each in the order of the context; so at least one token is dropped, and
+ * nobody takes row i for token i. Bytes per layer and kv head, with n of n_keep rows whole: n*4K + (n_keep - n)*(2K + 4).
  *
  * Source: Lei and Ilager, "ARKV: Adaptive and Resource-Efficient KV Cache Management under Limited Memory Budget for
  * Long-Context Inference in LLMs" (arXiv 2603.08727) and its code: calculate_heavy_hitter(), disp_var_kurt_preference().
@@ -292,7 +293,13 @@ const struct method method_arkv = {
     .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
     .window = window_of,
-    .param = { PARAM_DROP,
+    .param = { { .name = "drop",
+                 .alias = "compression_ratio",
+                 .min = 0.000001, // at least one of several tokens
+                 .max = 0.999999,
+                 .otherwise = (double)NAN,
+                 .budget = true,
+                 .help = "share of KV pairs removed" },
                { .name = "window",
                  .min = 2,
                  .max = 4096,

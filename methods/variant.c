@@ -286,15 +286,13 @@ static void lay_out_rows(struct making *m)
     assert((size_t)(at - m->rows) == m->sizes.rows);
 }
 
-/* Copies the kept positions to the host, unless all are kept, in order. */
+/* Copies the kept positions to the host, unless all are kept. */
 static int keep_positions(struct making *m, const int32_t *kept, struct err *err)
 {
     struct variant *v = m->v;
     struct backend *be = v->backend;
 
-    if (m->detail != VARIANT_PAYLOAD)
-        return 0;
-    if (!v->whole && m->sizes.kept == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
+    if (m->detail != VARIANT_PAYLOAD || m->sizes.kept == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
         return 0;
     v->kept = malloc(m->sizes.kept);
     return v->kept ? be->read(be, v->kept, kept, m->sizes.kept, err) : err_nomem(err);

@@ -87,7 +87,7 @@ static bool open_cache(struct cache *c, const char *backend, const char *dtype)
 Test(arkv, is_the_same_on_every_backend)
 {
     static const char *const name[] = { "arkv:drop=0.4:window=8", "arkv:drop=0.4:stats=paper:window=8",
-                                        "arkv:drop=0:window=8" };
+                                        "arkv:drop=0.000001:window=8" };
     for (int i = 0; i < 3; i++) {
         struct config config = config_of(name[i]);
         struct cache first;

@@ -257,6 +257,8 @@ Test(config, numbers_have_limits)
                                         "adakv:safeguard=1+knorm:drop=0",
                                         "knorm:drop=0+cam:window=4096:seed=1000000000",
                                         "knorm:drop=0+merge_cos:threshold=1",
+                                        "arkv:drop=0.000001:window=2",
+                                        "arkv:drop=0.999999:window=4096",
                                         "knorm:drop=0.50000000000000000000000000000" }; // 31 characters
     static const char *const bad[] = { "knorm:drop=-0.000001",
                                        "knorm:drop=0.9999991",
@@ -286,6 +288,8 @@ Test(config, numbers_have_limits)
                                        "knorm:drop=0+cam:seed=1000000001",
                                        "knorm:drop=0+cam:seed=0.5",
                                        "knorm:drop=0+merge_cos:threshold=1.01",
+                                       "arkv:drop=0",
+                                       "arkv:drop=0.5:window=4097",
                                        "knorm:drop=0.500000000000000000000000000000" }; // 32 characters
     struct config c;
     struct err err;

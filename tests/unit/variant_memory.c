@@ -20,7 +20,7 @@ static const char *const lists[][6] = {
     { "fp8", "fp8:scale=token", "adakv+knorm:drop=0.9+fp8", NULL },
     { "adakv+knorm:drop=0.3+cam:window=16+kivi:bits=2", "snapkv:drop=0.5:window=8+cam:window=3", NULL },
     { "knorm:drop=0.3+merge_cos", NULL },
-    { "arkv:drop=0.3:window=8", "arkv:drop=0.7:window=8", "arkv:drop=0:window=16", NULL },
+    { "arkv:drop=0.3:window=8", "arkv:drop=0.7:window=8", "arkv:drop=0.01:window=16", NULL },
     { "kvzip:drop=0.5", "kvzip:drop=0.9:prefix=kvpress:over=layer", NULL },
     { "kvzip:drop=0.3+kivi:bits=2", "kvzip:drop=0.6:over=layer+kivi:bits=4", NULL },
     { "int4:group=32", "adakv+knorm:drop=0.5+int8:group=16", "adakv+knorm:drop=0.9+nvfp4", NULL },
