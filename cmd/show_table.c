@@ -57,6 +57,8 @@ static void put_config(struct sheet *s, const struct table *t, int v)
     sheet_real(s, NULL, table_mean(t, t->token_f1_test, v), 3);
     sheet_seconds(s, NULL, table_mean(t, t->compress_s, v));
     sheet_seconds(s, NULL, table_mean(t, t->decompress_s, v));
+    for (int b = 0; b < TABLE_BATCHES; b++)
+        sheet_seconds(s, NULL, table_mean(t, t->decode_s[b], v));
 }
 
 /* "2026-03-01T23:59:59Z"; NULL when unknown, or when no calendar has it. */
@@ -112,16 +114,16 @@ static int put_origins(struct sheet *s, const struct table *t, struct err *err)
 static void put_table(struct sheet *s, const struct table *t)
 {
     static const char *const configs[] = {
-        "config",     "n_contexts",        "size_x",       "keep_frac", "quality_train",
-        "train_std",  "n_train_questions", "quality_test", "test_std",  "n_test_questions",
-        "gold",       "facts_train",       "facts_test",   "f1_train",  "f1_test",
-        "compress_s", "decompress_s"
+        "config",     "n_contexts",        "size_x",       "keep_frac",  "quality_train",
+        "train_std",  "n_train_questions", "quality_test", "test_std",   "n_test_questions",
+        "gold",       "facts_train",       "facts_test",   "f1_train",   "f1_test",
+        "compress_s", "decompress_s",      "decode_1_s",   "decode_8_s", "decode_32_s"
     };
     static const char *const contexts[] = { "context",    "dataset",         "n_tokens",
                                             "kv_bytes",   "prefill_s",       "prefill_spread",
                                             "question_s", "question_spread", "profiled_at" };
 
-    sheet_table(s, "configs", configs, 17);
+    sheet_table(s, "configs", configs, 20);
     for (int v = 0; v < t->n_configs; v++)
         put_config(s, t, v);
     sheet_table_end(s);
