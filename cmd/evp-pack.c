@@ -24,6 +24,7 @@
 #include "loader/store/index.h"
 #include "methods/method.h"
 #include "methods/packed_payload.h"
+#include "methods/variant_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -294,13 +295,14 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
 {
     const struct payload_model model = said_of(model_config(p->model));
     char producer[32];
-    const struct payload_key key = { .model_digest = p->model_digest,
-                                     .token_digest = j->placement->token_digest,
-                                     .ids = j->ids.at,
-                                     .producer = producer,
-                                     .model = &model };
+    struct payload_key key = { .model_digest = p->model_digest,
+                               .token_digest = j->placement->token_digest,
+                               .ids = j->ids.at,
+                               .producer = producer,
+                               .model = &model };
     const struct config *const config = &j->config;
     struct compressor *c = compressor_new(full, &config, 1, err);
+    double *errors = NULL; // what a quantiser loses
     struct variant v;
     uint64_t bytes;
 
@@ -314,8 +316,14 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
     code = check_bytes(p, j, v.bytes, err);
     if (code && config_bytes_known(config, &v.shape, v.n_tokens) < 0)
         err_add(err, "; it depends on every number: pack with the backend and dtype of the profile");
+    if (!code && config_stage_of(v.config, METHOD_QUANTISE)) {
+        errors = calloc(2 * (size_t)v.shape.n_layers, sizeof(*errors));
+        code = errors ? variant_errors(full, &v, errors, err) : err_nomem(err);
+        key.errors = errors;
+    }
     if (!code)
         code = packed_payload_write(j->path, &v, &key, &bytes, err);
+    free(errors);
     variant_release(&v);
     if (code)
         return code;

@@ -205,6 +205,35 @@ static void put_layers(struct sheet *s, const struct packed_payload *p)
     sheet_table_end(s);
 }
 
+/* What a quantiser's numbers take, and what it loses in each layer. */
+static int put_quantised(struct sheet *s, const struct packed_payload *p, struct err *err)
+{
+    static const char *const columns[] = { "layer", "k_error", "v_error" };
+    double numbers = 2.0 * p->shape.n_layers * p->shape.n_kv_heads * p->shape.head_dim * p->file.n_tokens *
+                     config_keep_frac(&p->config, &p->shape, p->file.n_tokens);
+
+    if (!config_stage_of(&p->config, METHOD_QUANTISE))
+        return 0;
+    sheet_real(s, "bits_per_number", 8 * (double)p->bytes / numbers, 2);
+    if (!p->file.origin.errors)
+        return 0;
+    double *error = calloc(2 * (size_t)p->shape.n_layers + 1, sizeof(*error));
+    if (!error)
+        return err_nomem(err);
+    int code = payload_errors_parse(error, p->shape.n_layers, p->file.origin.errors, err);
+    if (!code) {
+        sheet_table(s, "errors", columns, 3);
+        for (int l = 0; l < p->shape.n_layers; l++) {
+            sheet_int(s, NULL, l);
+            sheet_real(s, NULL, error[2 * l], 4);
+            sheet_real(s, NULL, error[2 * l + 1], 4);
+        }
+        sheet_table_end(s);
+    }
+    free(error);
+    return code;
+}
+
 /* The model and program that made a payload, as it says. */
 static void put_origin(struct sheet *s, const struct packed_payload *p)
 {
@@ -247,9 +276,10 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
     sheet_text(s, "token_digest", p.file.token_digest);
     put_origin(s, &p);
     put_layers(s, &p);
+    int code = put_quantised(s, &p, err);
     put_tensors(s, &p.file.st);
     packed_payload_close(&p);
-    return 0;
+    return code;
 }
 
 int show_embedder(struct sheet *s, const char *path, enum show_depth depth, struct err *err)

@@ -45,7 +45,8 @@ static int read_metadata(struct payload *p, struct err *err)
     p->origin = (struct payload_origin){ .producer = safetensors_meta(&p->st, "producer"),
                                          .model_name = safetensors_meta(&p->st, "model_name"),
                                          .cache = safetensors_meta(&p->st, "cache"),
-                                         .lengths = safetensors_meta(&p->st, "lengths") };
+                                         .lengths = safetensors_meta(&p->st, "lengths"),
+                                         .errors = safetensors_meta(&p->st, "errors") };
     return 0;
 }
 
@@ -258,6 +259,7 @@ int payload_write_header(struct file_out *out, const struct payload_made *made, 
         { "model_name", made->origin.model_name },
         { "cache", made->origin.cache },
         { "lengths", made->origin.lengths },
+        { "errors", made->origin.errors },
     };
     enum { N = sizeof(all) / sizeof(*all) };
     struct st_meta meta[N];

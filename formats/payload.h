@@ -5,7 +5,7 @@
  *     __metadata__      all strings: evp "payload", version "2", config, model_digest, token_digest, n_tokens (the
  *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex), head_checksums
  *                       (JSON: tensor name -> those of its heads, one after another), and the known ones of
- *                       producer, model_name, cache, lengths (methods/payload_cache.h)
+ *                       producer, model_name, cache, lengths, errors (methods/payload_cache.h)
  *
  * Any reader of safetensors opens the file. These functions need no compression method: they identify the cache and
  * check that its bytes are whole. They do not check which layer tensors a config has, nor their shapes.
@@ -24,7 +24,7 @@ enum { PAYLOAD_VERSION = 2 };
 /* Where a payload comes from; not needed to read it. NULL: not known. */
 struct payload_origin {
     const char *producer, *model_name;
-    const char *cache, *lengths; // JSON
+    const char *cache, *lengths, *errors; // JSON
 };
 
 /* A payload opened for reading; texts and tensors are borrowed from it. */

@@ -73,13 +73,13 @@ struct writer {
     int32_t *lengths;      // [L * G]
     struct stored *stored; // (n_tensors)
     int n_tensors;
-    struct st_tensor *tensor;   // (n_tensors)
-    char (*name)[TENSOR_NAME];  // (n_tensors)
-    char (*checksum)[XXH3_HEX]; // (n_tensors)
-    char **head_checksum;       // (n_tensors) of tensors whose heads are equally long; the others NULL
-    void *bytes;                // one tensor as stored
-    float *rows;                // one head's rows, for an f32 backend
-    struct buf cache, kept;     // metadata texts 'cache' and 'lengths'; empty: absent
+    struct st_tensor *tensor;       // (n_tensors)
+    char (*name)[TENSOR_NAME];      // (n_tensors)
+    char (*checksum)[XXH3_HEX];     // (n_tensors)
+    char **head_checksum;           // (n_tensors) of tensors whose heads are equally long; the others NULL
+    void *bytes;                    // one tensor as stored
+    float *rows;                    // one head's rows, for an f32 backend
+    struct buf cache, kept, errors; // metadata texts 'cache', 'lengths' and 'errors'; empty: absent
 };
 
 static void writer_release(struct writer *w)
@@ -97,6 +97,7 @@ static void writer_release(struct writer *w)
     free(w->rows);
     buf_release(&w->cache);
     buf_release(&w->kept);
+    buf_release(&w->errors);
 }
 
 /* Lists the tokens and the tensors of all layers. */
@@ -199,6 +200,10 @@ static int writer_init(struct writer *w, struct err *err)
         w->lengths[h] = v->rows[h].n;
     if (w->key->model && describe_cache(w, err))
         return err->code;
+    if (w->key->errors)
+        payload_errors_put(&w->errors, w->key->errors, v->shape.n_layers);
+    if (buf_failed(&w->errors))
+        return err_nomem(err);
     list_tensors(w);
     for (int i = 0; i < w->n_tensors; i++) {
         size_t bytes = packed_part_bytes(&w->stored[i].part);
@@ -225,7 +230,8 @@ static int write_header(struct writer *w, struct err *err)
                                        .origin = { .producer = w->key->producer,
                                                    .model_name = w->key->model ? w->key->model->name : NULL,
                                                    .cache = w->cache.n ? w->cache.at : NULL,
-                                                   .lengths = w->kept.n ? w->kept.at : NULL } };
+                                                   .lengths = w->kept.n ? w->kept.at : NULL,
+                                                   .errors = w->errors.n ? w->errors.at : NULL } };
 
     return payload_write_header(&w->out, &made, err);
 }
@@ -556,11 +562,24 @@ static int check_kept(const struct packed_payload *p, struct err *err)
     return code;
 }
 
+static int check_errors(const struct packed_payload *p, struct err *err)
+{
+    const char *text = p->file.origin.errors;
+    double *error = text ? calloc(2 * (size_t)p->shape.n_layers + 1, sizeof(*error)) : NULL;
+
+    if (text && !error)
+        return err_nomem(err);
+    int code = text ? payload_errors_parse(error, p->shape.n_layers, text, err) : 0;
+    free(error);
+    return code;
+}
+
 static int check_packed(struct packed_payload *p, enum payload_check check, struct err *err)
 {
     if (config_parse(&p->config, p->file.config, err))
         return err->code = ERR_FORMAT; // config_parse() says ERR_USAGE, but this text comes from a file
-    if (read_shape(p, err) || check_tensors(p, err) || check_cache(p, err) || check_kept(p, err))
+    if (read_shape(p, err) || check_tensors(p, err) || check_cache(p, err) || check_kept(p, err) ||
+        check_errors(p, err))
         return err->code;
     if (check == PAYLOAD_HEADER)
         return 0;

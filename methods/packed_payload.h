@@ -46,6 +46,7 @@ struct payload_key {
     const int32_t *ids;                // (n_tokens) of the variant's context; token_digest is their digest
     const char *producer;              // NULL: not recorded
     const struct payload_model *model; // NULL: the payload does not describe the cache
+    const double *errors;              // (L, 2) of variant_errors(); NULL: not recorded
 };
 
 /* Writes a variant made with VARIANT_PAYLOAD; the file appears whole or not at all. *bytes (may be NULL): its size. */

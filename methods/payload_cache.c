@@ -56,6 +56,16 @@ void payload_lengths_put(struct buf *text, const int *length, int n)
     json_end(&w, ']');
 }
 
+void payload_errors_put(struct buf *text, const double *error, int n)
+{
+    struct json_out w = { .buf = text };
+
+    json_begin(&w, NULL, '[');
+    for (int i = 0; i < 2 * n; i++)
+        json_put_real(&w, NULL, round(error[i] * 1e6) / 1e6);
+    json_end(&w, ']');
+}
+
 /* ---- reading ------------------------------------------------------------ */
 
 /* Reads a member that must be a number from `min` to INT_MAX. */
@@ -182,4 +192,28 @@ int payload_lengths_parse(int *length, int n, const char *text, struct err *err)
 
     json_free(lengths);
     return code ? err_wrap(err, "metadata 'lengths'") : 0;
+}
+
+static int read_errors(double *error, int n, const struct json *errors, struct err *err)
+{
+    int i = 0;
+
+    if (!json_is_array(errors) || json_count(errors) != 2 * n)
+        return err_set(err, ERR_FORMAT, "not a list of %d numbers", 2 * n);
+    for (const struct json *at = json_first(errors); at; at = json_next(at), i++) {
+        if (json_to_real(at, "error", &error[i], err))
+            return err->code;
+        if (!(error[i] >= 0) || !isfinite(error[i]))
+            return err_set(err, ERR_FORMAT, "error %g is not a number from 0 on", error[i]);
+    }
+    return 0;
+}
+
+int payload_errors_parse(double *error, int n, const char *text, struct err *err)
+{
+    struct json *errors = json_parse(text, strlen(text), err);
+    int code = errors ? read_errors(error, n, errors, err) : err->code;
+
+    json_free(errors);
+    return code ? err_wrap(err, "metadata 'errors'") : 0;
 }

@@ -1,4 +1,4 @@
-/* payload_cache.h - a payload's description of the cache that it was made from: two JSON texts in its metadata. A
+/* payload_cache.h - a payload's description of the cache that it was made from: JSON texts in its metadata. A
  * serving engine compares it with its own cache before it loads the payload, so a mismatch does not become a wrong
  * answer.
  *
@@ -6,6 +6,7 @@
  *               "rope":{"theta":100000,"dims":64,"scaling":"llama3","factor":32,"low_freq_factor":1,
  *                       "high_freq_factor":4,"original_max_position_embeddings":8192}}
  *     lengths  [2006,2006,1003,...], the tokens that each head of a layer keeps
+ *     errors   [0.0262,0.0265,...], of each layer's keys, then values, what a quantiser loses (methods/variant_error.h)
  *
  * docs/formats/payload.md says what they mean and when they are absent.
  */
@@ -48,5 +49,9 @@ int payload_cache_parse(struct payload_cache *c, const char *text, struct err *e
 /* The same for n lengths. ERR_FORMAT also when the text has another number of them. */
 void payload_lengths_put(struct buf *text, const int *length, int n);
 int payload_lengths_parse(int *length, int n, const char *text, struct err *err) MUST_CHECK;
+
+/* The same for the errors of n layers, (n, 2). */
+void payload_errors_put(struct buf *text, const double *error, int n);
+int payload_errors_parse(double *error, int n, const char *text, struct err *err) MUST_CHECK;
 
 #endif

@@ -111,8 +111,8 @@ static size_t make_payload(char *to, const struct context *c)
     char digest[DIGEST_HEX], sum[3][XXH3_HEX], *text;
     for (int t = 1; t < 3 && c->other; t++)
         tensor[t] = (struct st_tensor){ tensor[t].name, ST_BF16, 2, { c->n, G * K }, NULL, 0, 0 };
-    struct payload_made made = { c->none ? "none" : "knorm:drop=0.5", model, digest, c->n, tensor, sum, 3,
-                                 { "a test", "tiny", "{}", NULL },    NULL };
+    struct payload_made made = { c->none ? "none" : "knorm:drop=0.5",    model, digest, c->n, tensor, sum, 3,
+                                 { "a test", "tiny", "{}", NULL, NULL }, NULL };
     size_t n, bytes = 0;
     struct file_out out = { .f = open_memstream(&text, &n) };
     struct err err;

@@ -15,7 +15,8 @@ static char tokens[DIGEST_HEX];
 static const struct payload_model made_by = { .name = "tiny",
                                               .dtype = "bfloat16",
                                               .rope = { .theta = 1e4, .dims = 8, .scaling = "linear", .factor = 2 } };
-static const struct payload_key key = { model, tokens, ids, "a test", &made_by };
+static const double errors[2 * L] = { 0.25, 0.5, 0, 0.1250001 };
+static const struct payload_key key = { model, tokens, ids, "a test", &made_by, errors };
 
 static void make_ids(void)
 {
@@ -117,6 +118,7 @@ static void expect_origin(const struct packed_payload *p, const struct made *m)
 
     cr_assert_str_eq(o->producer, "a test");
     cr_assert_str_eq(o->model_name, "tiny");
+    cr_assert_str_eq(o->errors, "[0.25,0.5,0,0.125]");
     cr_assert_eq(memcmp(&p->shape, &m->v.shape, sizeof(p->shape)), 0);
     cr_assert_str_eq(p->cache.model_dtype, "bfloat16");
     cr_assert_str_eq(p->cache.rope.scaling, "linear");
