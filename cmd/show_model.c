@@ -137,10 +137,10 @@ int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, s
     return 0;
 }
 
-/* The fewest and the most tokens kept by a head, over a range of layers, and the mean. */
+/* The fewest and the most tokens kept by a head, over a range of layers, and by all their heads together. */
 struct kept_range {
     int min, max;
-    int64_t mean;
+    int64_t sum;
 };
 
 static struct kept_range kept_of(const struct packed_payload *p, int first_layer, int n_layers)
@@ -153,10 +153,9 @@ static struct kept_range kept_of(const struct packed_payload *p, int first_layer
         for (int g = 0; g < p->shape.n_kv_heads; g++) {
             r.min = n[g] < r.min ? n[g] : r.min;
             r.max = n[g] > r.max ? n[g] : r.max;
-            r.mean += n[g];
+            r.sum += n[g];
         }
     }
-    r.mean /= (int64_t)n_layers * p->shape.n_kv_heads;
     return r;
 }
 
@@ -184,7 +183,8 @@ static void put_kept(struct sheet *s, const struct packed_payload *p)
     }
     sheet_int(s, "n_kept_min", all.min);
     sheet_int(s, "n_kept_max", all.max);
-    sheet_real(s, "keep_frac", config_keep_frac(&p->config, &p->shape, p->file.n_tokens), 4);
+    sheet_real(s, "keep_frac", (double)all.sum / ((double)p->shape.n_layers * p->shape.n_kv_heads * p->file.n_tokens),
+               4);
 }
 
 static void put_layers(struct sheet *s, const struct packed_payload *p)
@@ -200,7 +200,7 @@ static void put_layers(struct sheet *s, const struct packed_payload *p)
         sheet_int(s, NULL, l);
         sheet_int(s, NULL, r.min);
         sheet_int(s, NULL, r.max);
-        sheet_int(s, NULL, r.mean);
+        sheet_int(s, NULL, r.sum / p->shape.n_kv_heads);
     }
     sheet_table_end(s);
 }

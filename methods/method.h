@@ -3,7 +3,7 @@
  * Methods work after the context is prefilled once. They see the full cache and the side outputs that they declare in
  * `needs`; every config of every method is derived from that one prefill. A config is a chain of stages, at most one of
  * each kind, in this order:
- *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores
+ *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores, or both
  *     drop       scores each KV pair; each head keeps its highest scores: as many pairs as the budget gives it, or
  *                (int)(T * (1 - drop)) without a budget
  *     merge      adds what is dropped to the values that are kept
@@ -174,9 +174,11 @@ struct method {
     int (*check)(const double *value, int head_dim, struct err *err);
 
     /* METHOD_BUDGET: a layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others are
-     * the best of the layer's other pairs. rescore, instead of floor: rewrites the scores of a layer for one drop. */
+     * the best of the layer's other pairs. rescore, instead of floor: rewrites the scores of a layer for one drop.
+     * most: pairs that each head keeps at most; NULL: the budget keeps as many of a layer as would be kept without it. */
     int (*floor)(const double *value, int n_keep);
     int (*rescore)(const struct layer_scores *layer, const double *value, struct err *err);
+    int (*most)(const double *value, double drop, int n_tokens);
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
      * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`
@@ -257,8 +259,10 @@ int config_least_whole(const struct config *config, int n_keep);
 struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 
 /* Rows that each head of a layer keeps, with a budget the mean: 1 .. n_tokens. Not for methods with `share`. Most
- * methods: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. */
+ * methods: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. Where the number of
+ * rows is not known (chunkkv): the most that each head may keep; then pairs of config_share() are the most, too. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
+bool config_knows_rows(const struct config *config); // false: how many depends on the scores
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
 
 /* May the heads of a layer differ in length? Their lengths then follow from the scores. */

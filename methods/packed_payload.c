@@ -375,7 +375,8 @@ static int check_tensor(const struct packed_payload *p, const struct st_tensor *
     return 0;
 }
 
-/* Checks that the heads of some layers have as many tokens as the config keeps of these layers together. */
+/* Checks that the heads of some layers have as many tokens as the config keeps of these layers together, or not more where
+ * that is not known. */
 static int check_sum(const struct packed_payload *p, int first, int n_layers, struct err *err)
 {
     int64_t kept = config_share(&p->config, &p->shape, p->file.n_tokens, first).pairs, sum = 0;
@@ -385,13 +386,14 @@ static int check_sum(const struct packed_payload *p, int first, int n_layers, st
         packed_payload_lengths(p, l, n);
         sum += sum_of(n, p->shape.n_kv_heads);
     }
-    if (sum == kept)
+    bool known = config_knows_rows(&p->config);
+    if (known ? sum == kept : sum <= kept)
         return 0;
     if (n_layers > 1)
         err_set(err, ERR_FORMAT, "the tensors 'layers.N.lengths' add up to %lld tokens", (long long)sum);
     else
         err_set(err, ERR_FORMAT, "tensor 'layers.%d.lengths' adds up to %lld tokens", first, (long long)sum);
-    return err_add(err, ", but %s keeps %lld", p->config.name, (long long)kept);
+    return err_add(err, ", but %s keeps %s%lld", p->config.name, known ? "" : "at most ", (long long)kept);
 }
 
 /* The layers that share pairs. */
@@ -401,7 +403,7 @@ static int n_sharing(const struct packed_payload *p)
 }
 
 /* Checks the file's lengths of a layer's heads: each is from 0 to the context's tokens, and their sum is what the config
- * keeps of the layer, if that is known. */
+ * keeps of the layer, unless it shares with others. */
 static int check_lengths(const struct packed_payload *p, int layer, struct err *err)
 {
     char name[TENSOR_NAME];
@@ -415,7 +417,7 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
     for (int g = 0; g < G; g++)
         if (n[g] < 0 || n[g] > T)
             return err_set(err, ERR_FORMAT, "tensor '%s' gives a head %d of %d tokens", name, n[g], T);
-    return n_sharing(p) == 1 ? check_sum(p, layer, 1, err) : 0;
+    return n_sharing(p) > 1 ? 0 : check_sum(p, layer, 1, err);
 }
 
 /* Checks the sizes that a file chose. */

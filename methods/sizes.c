@@ -49,13 +49,24 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
 
     if (!drop)
         return n_tokens;
+    if (!config_knows_rows(config)) {
+        const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
+        return budget->method->most(budget->value, drop->value[0], n_tokens); // the first parameter is drop
+    }
     if (drop->method->keep)
         return drop->method->keep(drop->value, shape, n_tokens, layer);
     if (drop->method->plugin && drop->method->plugin->keep) {
         int n = drop->method->plugin->keep(drop->value, n_tokens, layer, shape->n_layers);
         return n < 1 ? 1 : n > n_tokens ? n_tokens : n; // compressor_new() refuses other numbers
     }
-    return keep_of_drop(drop->value[0], n_tokens); // the first parameter is drop
+    return keep_of_drop(drop->value[0], n_tokens);
+}
+
+bool config_knows_rows(const struct config *config)
+{
+    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
+
+    return !budget || !budget->method->most;
 }
 
 struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
@@ -190,8 +201,9 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
 
     const struct config_stage *packer = config_packer(config);
 
-    if (packer && (config_is_ragged(config) || packer->method->layer_parts || packer->method->whole))
-        return -1; // the packed share of a head depends on its length, on its numbers, or on the attention
+    if (!config_knows_rows(config) ||
+        (packer && (config_is_ragged(config) || packer->method->layer_parts || packer->method->whole)))
+        return -1; // the scores decide; or a head's packed share depends on its length, its numbers, or the attention
     if (config_is_ragged(config))
         return pairs_kept(config, shape, n_tokens) * kv_bytes(&(struct kv_shape){ 1, 1, 1, shape->head_dim, 0 }, 1) +
                (int64_t)shape->n_layers * shape->n_kv_heads * (int64_t)sizeof(int32_t);
@@ -360,7 +372,7 @@ struct variant_sizes config_sizes(const struct config *config, const struct kv_s
         s.rows = 2 * pairs * row;
     if (config_stage_of(config, METHOD_DROP))
         s.kept = pairs * sizeof(int32_t);
-    if (config_is_ragged(config))
+    if (config_share(config, shape, n_tokens, 0).layers > 0)
         s.counts = (size_t)shape->n_layers * G * sizeof(int32_t);
     if (budget && budget->method->rescore)
         s.scores = score_bytes(shape, n_tokens);

@@ -283,7 +283,17 @@ static void lay_out_rows(struct making *m)
         m->v->rows[h] = (struct kv_rows){ .k = at, .v = at + matrix, .n = m->lengths[h] };
         at += 2 * matrix;
     }
-    assert((size_t)(at - m->rows) == m->sizes.rows);
+    assert((size_t)(at - m->rows) <= m->sizes.rows); // less where the number of rows is not known
+}
+
+/* Of the positions of all heads; less than sizes.kept where the number of rows is not known. */
+static size_t kept_bytes(const struct making *m)
+{
+    size_t n = 0;
+
+    for (size_t h = 0; h < n_heads(m->v); h++)
+        n += (size_t)m->lengths[h];
+    return n * sizeof(int32_t);
 }
 
 /* Copies the kept positions to the host, unless all are kept. */
@@ -291,11 +301,12 @@ static int keep_positions(struct making *m, const int32_t *kept, struct err *err
 {
     struct variant *v = m->v;
     struct backend *be = v->backend;
+    size_t bytes = kept_bytes(m);
 
-    if (m->detail != VARIANT_PAYLOAD || m->sizes.kept == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
+    if (m->detail != VARIANT_PAYLOAD || bytes == n_heads(v) * (size_t)v->n_tokens * sizeof(*kept))
         return 0;
-    v->kept = malloc(m->sizes.kept);
-    return v->kept ? be->read(be, v->kept, kept, m->sizes.kept, err) : err_nomem(err);
+    v->kept = malloc(bytes);
+    return v->kept ? be->read(be, v->kept, kept, bytes, err) : err_nomem(err);
 }
 
 /* Notes how many rows of each layer stay whole. */
@@ -367,7 +378,7 @@ static int merge_dropped(struct making *m, const int32_t *kept, struct err *err)
 
     if (!stage)
         return 0;
-    const struct merge_job job = { stage, m->merged ? m->merged->at : NULL, m->v->rows, kept, m->sizes.kept };
+    const struct merge_job job = { stage, m->merged ? m->merged->at : NULL, m->v->rows, kept, kept_bytes(m) };
     return merge_rows(m->full, &job, err) ? err_wrap(err, "%s", stage->method->name) : 0;
 }
 

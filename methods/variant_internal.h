@@ -41,7 +41,7 @@ struct packing {
 struct packing config_packing(const struct config *config, const struct kv_shape *shape, int layer, int64_t pairs);
 
 /* Bytes that a variant takes from the pool: its rows; and while it is made, first kept positions, the lengths of
- * ragged heads and rewritten scores, then all packed layers. */
+ * heads that share pairs and rewritten scores, then all packed layers. */
 struct variant_sizes {
     size_t rows, kept, counts, scores, packed;
 };

@@ -208,3 +208,114 @@ Test(dropping, cur_keeps_what_is_long_for_its_block)
         cache_release(&c);
     }
 }
+
+static double norm(const float *x)
+{
+    double squares = 0;
+
+    for (int j = 0; j < K; j++)
+        squares += (double)x[j] * (double)x[j];
+    return sqrt(squares);
+}
+
+/* The positions of the best chunks of a layer: how many. */
+static int best_chunks(const struct cache *c, int layer, const int shape[2], int32_t *kept)
+{
+    int T = c->full.n_tokens, length = shape[0], n_chunks = (T + length - 1) / length, n = 0;
+    double score[100] = { 0 };
+
+    for (int t = 0; t < T; t++)
+        for (int h = layer * G; h < (layer + 1) * G; h++) {
+            int chunk = t / length, end = (chunk + 1) * length < T ? (chunk + 1) * length : T;
+            score[chunk] -= norm(c->k[h] + (ptrdiff_t)t * K) / (end - chunk * length);
+        }
+    for (int t = 0; t < T; t++) {
+        int above = 0;
+        for (int k = 0; k < n_chunks; k++)
+            above += score[k] > score[t / length];
+        if (above < shape[1])
+            kept[n++] = t;
+    }
+    return n;
+}
+
+/* All heads of a layer keep the same chunks; the last one, shorter, is among them in the first layer alone. */
+Test(dropping, chunkkv_keeps_whole_chunks)
+{
+    static const struct {
+        const char *config;
+        int shape[2]; // tokens of a chunk, chunks kept
+    } at[] = { { "chunkkv:length=7+knorm:drop=0.5", { 7, 4 } },
+               { "chunkkv:length=7+knorm:drop=0.8", { 7, 1 } },
+               { "chunkkv:length=1+knorm:drop=0.5", { 1, 30 } },
+               { "chunkkv:length=61+knorm:drop=0.5", { 61, 1 } },
+               { "chunkkv+knorm:drop=0.3", { 20, 2 } } };
+    enum { T = 61 };
+    int32_t kept[T];
+
+    for (int b = 0; b < BACKENDS; b++) {
+        struct cache c;
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (int h = 0; h < L * G; h++)
+            for (int i = 56 * K; i < T * K; i++)
+                c.k[h][i] *= h < G ? 0.5F : 2;
+        cache_write(&c);
+        for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+            struct config config = config_of(at[i].config);
+            struct made m = made_of(&c, &config);
+            const int32_t *is = m.v.kept;
+            for (int h = 0; h < L * G; h++) {
+                int n = best_chunks(&c, h / G, at[i].shape, kept);
+                cr_assert_eq(m.v.rows[h].n, n, "%s: head %d: %d", at[i].config, h, m.v.rows[h].n);
+                cr_assert(is ? memcmp(is, kept, (size_t)n * sizeof(*kept)) == 0 : n == T, "%s", at[i].config);
+                is += is ? n : 0;
+            }
+            cr_assert(i > 0 || (m.v.rows[0].n == 3 * 7 + 61 % 7 && m.v.rows[G].n == 4 * 7));
+            made_release(&m);
+        }
+        cache_release(&c);
+    }
+}
+
+/* Whole chunks: how many rows they are depends on the last, shorter one. */
+Test(dropping, chunkkv_keeps_at_most_so_many_rows)
+{
+    static const struct {
+        int n;
+        const char *config;
+        int most;
+    } at[] = { { 2067, "chunkkv+snapkv:drop=0.5", 1040 }, // 52 of 104 chunks, the last of 7 tokens
+               { 2067, "chunkkv+snapkv:drop=0.99", 20 },
+               { 2067, "chunkkv+snapkv:drop=0.999", 20 }, // at least one
+               { 2067, "chunkkv+snapkv:drop=0.001", 2060 },
+               { 2067, "chunkkv+snapkv:drop=0", 2067 },
+               { 2060, "chunkkv+snapkv:drop=0", 2060 },
+               { 20, "chunkkv+snapkv:drop=0.5", 20 }, // one chunk
+               { 19, "chunkkv+snapkv:drop=0.5", 9 },  // none: left to snapkv
+               { 21, "chunkkv:length=20+pyramidkv:drop=0.5", 20 } };
+    const struct kv_shape shape = { 3, 4, 2, 64, DTYPE_F32 };
+
+    for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+        const struct config c = config_of(at[i].config);
+        cr_assert(config_is_ragged(&c) && !config_knows_rows(&c) && config_bytes_known(&c, &shape, at[i].n) == -1);
+        cr_assert_eq(config_n_keep(&c, &shape, at[i].n, 1), at[i].most, "%s of %d: %d", at[i].config, at[i].n,
+                     config_n_keep(&c, &shape, at[i].n, 1));
+    }
+}
+
+/* Shorter than a chunk: as without. */
+Test(dropping, chunkkv_leaves_short_contexts_alone)
+{
+    const struct config config[] = { config_of("chunkkv:length=30+knorm:drop=0.5"), config_of("knorm:drop=0.5") };
+    struct cache c;
+    struct made m[2];
+
+    cache_init(&c, 29);
+    made_all(&c, config, 2, m);
+    cr_assert_arr_eq(m[0].v.kept, m[1].v.kept, L * G * 14 * sizeof(int32_t));
+    cr_assert_eq(m[0].v.rows[0].n, 14);
+    made_release(&m[0]);
+    made_release(&m[1]);
+    cache_release(&c);
+}

@@ -51,6 +51,7 @@ Test(config, names_are_canonical)
           "expected_attention:drop=0.5:epsilon=0.01:use_vnorm=no" },
         { "criticalkv:epsilon=0.0001+snapkv:drop=0.5", "criticalkv+snapkv:drop=0.5" },
         { "criticalkv:first_stage_ratio=0.8+snapkv:drop=0.5", "criticalkv:first_stage_ratio=0.8+snapkv:drop=0.5" },
+        { "ChunkKV:length=20+SnapKV:0.5+kivi:4", "chunkkv+snapkv:drop=0.5+kivi:bits=4" },
         { "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4", "adakv:safeguard=0.3+snapkv:drop=0.5+kivi:bits=4" },
     };
     for (size_t i = 0; i < sizeof(name) / sizeof(*name); i++)
@@ -72,7 +73,7 @@ Test(config, says_what_is_wrong)
     static const char *const bad[][2] = {
         { "",
           "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-          "kvzip, lagkv, random, cur, arkv, expected_attention, adakv, criticalkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
+          "kvzip, lagkv, random, cur, arkv, expected_attention, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -138,10 +139,6 @@ Test(config, says_what_is_wrong)
         { "expected_attention:drop=0.5:n_future=5000",
           "expected_attention: n_future must be a whole number from 1 to 4096, not '5000'" },
         { "expected_attention:drop=0.5:use_vnorm=1", "expected_attention: use_vnorm must be no or yes, not '1'" },
-        { "criticalkv",
-          "criticalkv works with the scores of a dropping method, which must follow: criticalkv+snapkv:drop=0.5" },
-        { "criticalkv:epsilon=2+snapkv:drop=0.5", "criticalkv: epsilon must be a number from 0 to 1, not '2'" },
-        { "criticalkv+adakv+snapkv:drop=0.5", "criticalkv and adakv are both budgets; a chain has one of each kind" },
         { "tova:drop=0.5:heads=each", "tova: heads must be all or own, not 'each'" },
         { "tova:drop=0.5:heads=1", "tova: heads must be all or own, not '1'" },
         { "tova:drop=0.5:heads=", "tova: heads must be all or own, not ''" },
@@ -156,10 +153,17 @@ Test(config, says_what_is_wrong)
     expect_refused(bad, sizeof(bad) / sizeof(*bad));
 }
 
-/* Merging methods, and arkv. */
+/* criticalkv, chunkkv, merging methods, and arkv. */
 Test(config, says_what_a_chain_needs)
 {
     static const char *const bad[][2] = {
+        { "criticalkv",
+          "criticalkv works with the scores of a dropping method, which must follow: criticalkv+snapkv:drop=0.5" },
+        { "criticalkv:epsilon=2+snapkv:drop=0.5", "criticalkv: epsilon must be a number from 0 to 1, not '2'" },
+        { "criticalkv+adakv+snapkv:drop=0.5", "criticalkv and adakv are both budgets; a chain has one of each kind" },
+        { "chunkkv+adakv+knorm:drop=0.5", "chunkkv and adakv are both budgets; a chain has one of each kind" },
+        { "chunkkv:length=0+knorm:drop=0.5", "chunkkv: length must be a whole number from 1 to 4096, not '0'" },
+        { "chunkkv:length=20", "chunkkv works with the scores of a dropping method, which must follow" },
         { "cam",
           "cam merges dropped tokens into others, so a dropping method must come before it: snapkv:drop=0.5+cam" },
         { "merge_cos+kivi:bits=2", "so a dropping method must come before it: snapkv:drop=0.5+merge_cos" },

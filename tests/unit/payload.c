@@ -154,7 +154,10 @@ Test(payload, holds_the_rows_of_a_variant)
                                         "kvzip:drop=0.97", // 9 of head 0, 3 of head 1, none of layer 1
                                         "kvzip:drop=0.97+kivi:bits=4",
                                         "kvzip:drop=0.333:over=layer",
-                                        "kvzip:drop=0.4+kivi:bits=2" };
+                                        "kvzip:drop=0.4+kivi:bits=2",
+                                        "chunkkv:length=3+h2o:drop=0.5",
+                                        "chunkkv:length=7+knorm:drop=0",
+                                        "chunkkv:length=7+h2o:drop=0.5+cachegen" };
     enum { NAMES = sizeof(name) / sizeof(*name) };
     static const char *const dtype[] = { "f32", "bf16" };
     char path[] = "/tmp/evp-payload-XXXXXX";
@@ -403,6 +406,8 @@ Test(payload, refuses_lengths_that_do_not_add_up)
     packed_payload_close(&p);
     expect_refused(&image, image.n, "the file is damaged");
     free(image.at);
+    expect_refused_with("chunkkv+h2o:drop=0.2", "chunkkv+h2o:drop=0.2", "chunkkv+h2o:drop=0.9",
+                        "adds up to 160 tokens, but chunkkv+h2o:drop=0.9 keeps at most 40");
     expect_refused_with(ragged, "layers.1.lengths\":{\"dtype\":\"I32\",", "layers.1.lengths\":{\"dtype\":\"F32\",",
                         "'layers.1.lengths' is F32, not I32");
     expect_refused_with(ragged, "layers.1.lengths\":{", "layers.1.lengthz\":{", "'layers.1.lengths' is missing");

@@ -14,6 +14,8 @@ static const char *const lists[][6] = {
     { "expected_attention:drop=0.5:n_future=8", "criticalkv+knorm:drop=0.5", "criticalkv+tova:drop=0.9+kivi:bits=4",
       NULL },
     { "adakv+knorm:drop=0.3+kivi:bits=2", "kivi:bits=4", "none", NULL },
+    { "chunkkv:length=7+knorm:drop=0.5", "chunkkv+knorm:drop=0.3+kivi:bits=4", "knorm:drop=0.5",
+      "chunkkv:length=7+knorm:drop=0.4+merge_cos", NULL },
     { "keydiff:drop=0.5:block=8", "keydiff:drop=0.7:block=8", "keydiff:drop=0.7", "keydiff:drop=0.5", NULL },
     { "h2o:drop=0.5:recent=half", "h2o:drop=0.7:recent=half", "h2o:drop=0.7", "random:drop=0.5", "cur:drop=0.5", NULL },
     { "cachegen", "adakv+knorm:drop=0.3+cachegen:cdf=chunk", NULL },

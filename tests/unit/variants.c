@@ -35,6 +35,8 @@ static const char *const every_method[] = {
     "kvzip:drop=0.5",
     "kvzip:drop=0.97:prefix=kvpress", // a head keeps none
     "kvzip:drop=0.333:over=layer",
+    "chunkkv:length=7+h2o:drop=0.5",
+    "chunkkv+cur:drop=0.9",
 };
 enum { METHODS = sizeof(every_method) / sizeof(*every_method) };
 
@@ -68,18 +70,20 @@ static void expect_rows(const struct cache *c, const struct config *config, cons
         }
     }
     cr_assert(v->kept || pairs == L * G * T, "%s", config->name);
+    bool known = config_knows_rows(config);
     for (int l = 0, layers; l < L; l += layers) {
         struct config_share share = config_share(config, &v->shape, T, l);
         int64_t sum = 0;
         layers = share.layers ? share.layers : 1;
         for (int h = l * G; h < (l + layers) * G; h++)
             sum += v->rows[h].n;
-        cr_assert_eq(sum, share.pairs, "%s", config->name);
+        cr_assert(known ? sum == share.pairs : sum <= share.pairs, "%s: %d", config->name, (int)sum);
     }
     for (int i = 0; i < L * v->n_parts; i++)
         bytes += (int64_t)packed_part_bytes(&v->parts[i]);
-    cr_assert(v->bytes == bytes && bytes == config_bytes_known(config, &v->shape, T), "%s", config->name);
-    cr_assert_float_eq(v->keep_frac, config_keep_frac(config, &v->shape, T), 1e-12);
+    cr_assert(v->bytes == bytes && config_bytes_known(config, &v->shape, T) == (known ? bytes : -1), "%s",
+              config->name);
+    cr_assert(!known || fabs(v->keep_frac - config_keep_frac(config, &v->shape, T)) < 1e-12);
     cr_assert_float_eq(v->keep_frac, pairs / (double)(L * G * T), 1e-12);
     cr_assert_float_eq(v->size_frac, (double)bytes / (double)kv_bytes(&v->shape, T), 1e-12);
 }
@@ -116,10 +120,9 @@ Test(variants, keep_less_of_the_same)
         struct made made[2];
         if (drop->method->by_drop && drop->method->by_drop(drop->value))
             continue;
-        for (int s = 0; s < config[0].n_stages; s++) {
-            config[0].stage[s].value[0] = config[0].stage[s].method->kind == METHOD_DROP ? 0.1 : 0.2;
-            config[1].stage[s].value[0] = config[1].stage[s].method->kind == METHOD_DROP ? 0.8 : 0.2;
-        }
+        for (int s = 0; s < config[0].n_stages; s++)
+            for (int i = 0; i < 2 && config[0].stage[s].method->kind == METHOD_DROP; i++)
+                config[i].stage[s].value[0] = i ? 0.8 : 0.1;
         made_all(&c, config, 2, made);
         const int32_t *at = made[0].v.kept;
         for (int h = 0; h < L * G; h++)

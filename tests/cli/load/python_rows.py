@@ -340,7 +340,7 @@ def main():
                 assert store.find(tokens).checksum == found.checksum and found.n_tokens == payload.shape.n_tokens == len(tokens)
                 print(f"{found.config}: {compare(payload, found.config)}", end="")
             ranks = read_by_ranks(store, found)
-            print(", ranks read at most 1.1 payloads" if ranks <= 1.1 else f", ranks read {'whole tensors' if re.search('adakv|cachegen|kvzip', found.config) else ranks}")
+            print(", ranks read at most 1.1 payloads" if ranks <= 1.1 else f", ranks read {'whole tensors' if re.search('adakv|cachegen|chunkkv|kvzip', found.config) else ranks}")
         refusals(store, found)
 
 

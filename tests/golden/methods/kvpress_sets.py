@@ -7,8 +7,8 @@ after passes of its own over the cache, whose scores serve all its configs.
 """
 import packing
 import torch
-from kvpress import (AdaKVPress, BlockPress, CriticalKVPress, CURPress, ExpectedAttentionPress, KeyDiffPress, KnormPress,
-                     KVzipPress, LagKVPress, MergingPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
+from kvpress import (AdaKVPress, BlockPress, ChunkKVPress, CriticalKVPress, CURPress, ExpectedAttentionPress, KeyDiffPress,
+                     KnormPress, KVzipPress, LagKVPress, MergingPress, ObservedAttentionPress, PyramidKVPress, SnapKVPress,
                      StreamingLLMPress, TOVAPress)
 from kvpress.pipeline import KVPressTextGenerationPipeline
 from kvpress.presses.base_press import BasePress
@@ -54,11 +54,14 @@ def press_of(config):
     press = H2OPress if given.pop("recent", None) else PRESSES[name]
     press = press(**{names[k]: float(v) if k in ("drop", "epsilon") else int(v) if v.isdigit() else WORDS.get(v, v)
                      for k, v in given.items()})
-    front = dict(p.split("=") for p in stages[0][1:])
-    if stages[0][0] == "criticalkv":
-        return CriticalKVPress(press, **{k: float(v) for k, v in front.items()})
-    if len(stages) > 1:
-        return AdaKVPress(press, alpha_safeguard=float(front.get("safeguard", 0.2)))
+    front, *params = stages[0]
+    given = dict(p.split("=") for p in params)
+    if front == "criticalkv":
+        return CriticalKVPress(press, **{k: float(v) for k, v in given.items()})
+    if front == "adakv":
+        return AdaKVPress(press, alpha_safeguard=float(given.get("safeguard", 0.2)))
+    if front == "chunkkv":
+        return ChunkKVPress(press, chunk_length=int(given.get("length", 20)))
     return BlockPress(press, block_size=block) if block else press
 
 
@@ -80,7 +83,7 @@ class Every(BasePress):
         self.queries.append(q.reshape(keys.shape[1], -1, *q.shape[1:]).transpose(1, 2))
         for name, press in self.presses.items():
             given = (module, hidden_states, keys, values, attentions, kwargs)
-            if isinstance(press, BlockPress):
+            if isinstance(press, (BlockPress, ChunkKVPress)):
                 places = torch.arange(keys.shape[2]).view(1, 1, -1, 1).expand_as(values)
                 chosen = press.compress(module, hidden_states, keys, places, attentions, kwargs)[1]
                 self.chosen[name].append(chosen[0, ..., 0])

@@ -20,7 +20,9 @@ CONFIGS = ["knorm:drop=0.1", "knorm:drop=0.5", "knorm:drop=0.9", "keydiff:drop=0
            "criticalkv+expected_attention:drop=0.5:use_vnorm=no",
            "pyramidkv:drop=0.5:window=8", "pyramidkv:drop=0.9", "adakv+snapkv:drop=0.1:window=16",
            "adakv+snapkv:drop=0.5:window=16", "adakv+snapkv:drop=0.9:window=16",
-           "adakv:safeguard=0+snapkv:drop=0.5:window=16", "kvzip:drop=0.1:prefix=kvpress", "kvzip:drop=0.5:prefix=kvpress",
+           "adakv:safeguard=0+snapkv:drop=0.5:window=16", "chunkkv+snapkv:drop=0.1:window=16",
+           "chunkkv+snapkv:drop=0.5:window=16", "chunkkv+snapkv:drop=0.9:window=16", "chunkkv:length=7+knorm:drop=0.5",
+           "kvzip:drop=0.1:prefix=kvpress", "kvzip:drop=0.5:prefix=kvpress",
            "kvzip:drop=0.9:prefix=kvpress", "kvzip:drop=0.5:prefix=kvpress:over=layer"]
 TEXT = open("/usr/share/common-licenses/BSD").read()[:1100].rsplit(None, 1)[0]
 

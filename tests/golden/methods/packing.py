@@ -43,24 +43,25 @@ def n_kept(config, n):
     return [round(high - layer * (high - low) / (LAYERS - 1)) for layer in range(LAYERS)]
 
 
-def n_pairs(config, n):
+def n_pairs(config, n, layers):
     """What all layers keep."""
     if not config.startswith("kvzip"):
-        return sum(KV_HEADS * k for k in n_kept(config, n))
+        return sum(KV_HEADS * k for k in layers or n_kept(config, n))
     times, every = (LAYERS, KV_HEADS * n) if "over=layer" in config else (1, LAYERS * KV_HEADS * n)
     return times * (every - int(every * float(re.search("drop=([0-9.]+)", config)[1])))
 
 
-def size(config, n):
-    """Bytes of a variant, from the formulas of the methods' papers. Heads of different lengths have one each."""
+def size(config, n, layers=None):
+    """Bytes of a variant, from the formulas of the methods' papers. Heads of different lengths have one each. layers: what
+    each layer keeps of each head, where the config does not say."""
     bits = int((re.search("bits=([0-9]+)", config) or [0, 16])[1])
-    total = n_pairs(config, n) * HEAD_DIM * 4
+    total = n_pairs(config, n, layers) * HEAD_DIM * 4
     if bits < 16:
         n = n_kept(config, n)[0]
         keys, values = n - n % 32, max(0, n - 32)
         packed = (keys + values) * (HEAD_DIM * bits // 8 + HEAD_DIM // 32 * 4)
         total = LAYERS * KV_HEADS * (packed + (2 * n - keys - values) * HEAD_DIM * 2)
-    return total + LAYERS * KV_HEADS * 4 * config.startswith(("adakv", "kvzip"))
+    return total + LAYERS * KV_HEADS * 4 * config.startswith(("adakv", "chunkkv", "kvzip"))
 
 
 def stream(kind, header, rows):
@@ -73,15 +74,16 @@ def file_name(config):
     return re.sub(r"[^a-z0-9.]", "-", config) + ".safetensors"
 
 
-def pack(folder, text, ids, configs):
-    """Payloads of `text`, which has the token ids `ids`, under each config: {config: tensors}."""
+def pack(folder, text, ids, configs, layers):
+    """Payloads of `text`, which has the token ids `ids`, under each config: {config: tensors}. layers: {config: as for
+    size()}."""
     digest = hashlib.sha256(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
     tier = {"name": "dram", "kind": "dram", "uri": folder, "capacity_bytes": None, "read_bytes_per_s": 1e9,
             "write_bytes_per_s": 1e9, "latency_s": 0}
     header = {"model_digest": sha256_file(GGUF), "alpha": 1, "tiers": [tier], "solver": "by hand", "objective": 0,
               "upper_bound": None, "gap": None, "previous": None, "table_digest": None}
     rows = [{"id": c, "token_digest": digest, "n_tokens": len(ids), "config": c, "tier": "dram",
-             "bytes": size(c, len(ids)), "quality": 1, "quality_test": None, "ttft_s": None, "utility": 0,
+             "bytes": size(c, len(ids), layers.get(c)), "quality": 1, "quality_test": None, "ttft_s": None, "utility": 0,
              "frequency": 1, "operation": "insert", "payload": file_name(c)} for c in configs]
     with open(os.path.join(folder, "manifest.jsonl"), "w") as f:
         f.write(stream("manifest", header, rows))
@@ -119,14 +121,17 @@ def kept_positions(tensors):
 
 
 def compare_kept(kept, sure, loose):
-    """Heads whose kept set is not `sure` plus any of `loose` (positions tied at the boundary); heads that needed it."""
-    wrong, tied = 0, 0
+    """Heads whose kept set is not `sure` plus any of `loose` (positions tied at the boundary); heads that needed it; the
+    share of pairs that are kept by one side alone."""
+    wrong, tied, apart, pairs = 0, 0, 0, 0
     for layer in range(LAYERS):
         for head in range(KV_HEADS):
             got, must, may = set(kept[layer][head]), set(sure[layer][head]), set(loose[layer][head])
             wrong += not (must <= got <= must | may)
             tied += bool(may)
-    return wrong, tied
+            apart += len(must - got | got - must - may)
+            pairs += len(got)
+    return wrong, tied, apart / pairs
 
 
 def noise(n, seed):
