@@ -27,6 +27,9 @@ const struct config_stage *new_scores(const struct config *const *configs, int i
 /* Bytes of the scores of one stage in the pool. */
 size_t score_bytes(const struct kv_shape *shape, int n_tokens);
 
+/* Rounds the numbers of a full cache to bf16. */
+int round_cache(const struct kv_full *full, struct err *err) MUST_CHECK;
+
 /* For a quantiser that works in host memory: codes all layers of a variant, and replaces its rows by what decoding gives.
  * Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
 int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
