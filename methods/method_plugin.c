@@ -130,3 +130,19 @@ int method_plugin_score(const struct method *m, const struct evp_head *head, con
                           *why ? why : "it does not say why")
                 : 0;
 }
+
+/* ---- counts ------------------------------------------------------------- */
+
+int method_plugin_keep(const struct kv_full *full, const struct config *config, struct err *err)
+{
+    const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
+    const struct evp_method *plugin = drop ? drop->method->plugin : NULL;
+
+    for (int l = 0; plugin && plugin->keep && l < full->shape.n_layers; l++) {
+        int n = plugin->keep(drop->value, full->n_tokens, l, full->shape.n_layers);
+        if (n < 1 || n > full->n_tokens)
+            return err_set(err, ERR_FAIL, "%s keeps %d pairs in layer %d, not 1 to %d", config->name, n, l,
+                           full->n_tokens);
+    }
+    return 0;
+}

@@ -15,4 +15,7 @@ int method_plugins_open(const char *list, struct err *err) MUST_CHECK;
 int method_plugin_score(const struct method *m, const struct evp_head *head, const double *value, float *score,
                         struct err *err) MUST_CHECK;
 
+/* ERR_FAIL: the config's method is a plug-in's, and does not keep 1 .. n_tokens pairs of each head. */
+int method_plugin_keep(const struct kv_full *full, const struct config *config, struct err *err) MUST_CHECK;
+
 #endif

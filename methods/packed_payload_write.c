@@ -72,8 +72,8 @@ static void list_tensors(struct writer *w)
             w->tensor[w->n_tensors] = packed_payload_tensor(l, &part[i], w->name[w->n_tensors]);
             w->stored[w->n_tensors++] = (struct stored){ l, part[i], at };
         }
-        if (kept)
-            kept += sum_of(lengths.n, v->shape.n_kv_heads);
+        for (size_t g = 0; kept && g < G; g++)
+            kept += lengths.n[g];
     }
 }
 

@@ -8,8 +8,8 @@
 #include "methods/variant_internal.h"
 
 #include "kernels/pool.h"
-#include "methods/evp_method.h"
 #include "methods/head_work.h"
+#include "methods/method_plugin.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -66,28 +66,13 @@ static int compute_scores(struct scores *s, const struct kv_full *full, struct e
     return code ? err_wrap(err, "%s", method->name) : 0;
 }
 
-/* Refuses what a plug-in keeps of this context if that is not 1 .. n_tokens. */
-static int check_keep(const struct kv_full *full, const struct config *config, struct err *err)
-{
-    const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
-    const struct evp_method *plugin = drop ? drop->method->plugin : NULL;
-
-    for (int l = 0; plugin && plugin->keep && l < full->shape.n_layers; l++) {
-        int n = plugin->keep(drop->value, full->n_tokens, l, full->shape.n_layers);
-        if (n < 1 || n > full->n_tokens)
-            return err_set(err, ERR_FAIL, "%s keeps %d pairs in layer %d, not 1 to %d", config->name, n, l,
-                           full->n_tokens);
-    }
-    return 0;
-}
-
 /* Takes all memory that stays before the first scoring, because scoring takes temporary memory from the same pool. */
 static int compute_all(struct compressor *c, const struct config *const *configs, int n, struct err *err)
 {
     const struct kv_full *full = c->full;
 
     for (int i = 0; i < n; i++)
-        if (check_keep(full, configs[i], err))
+        if (method_plugin_keep(full, configs[i], err))
             return err->code;
     for (int i = 0; i < n * SCORED_KINDS; i++) {
         const struct config_stage *stage = new_scores(configs, i / SCORED_KINDS, scored_kind[i % SCORED_KINDS]);
