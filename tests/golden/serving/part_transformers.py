@@ -13,7 +13,7 @@ import evp
 from transformers_cache import answer
 
 CONFIGS = ["none", "kivi:bits=4", "snapkv:drop=0.5", "snapkv:drop=0.5+kivi:bits=4", "pyramidkv:drop=0.5",
-           "adakv+snapkv:drop=0.5"]
+           "adakv+snapkv:drop=0.5", "kvzip:drop=0.5", "kvzip:drop=0.98"]  # the last leaves layers empty
 QUESTIONS = ["What is this text about?", "Which names does the text mention first?", "Summarize the text in one sentence.",
              "What happens at the end?"]
 CONTEXTS, NEW = 2, 24
