@@ -21,7 +21,7 @@ struct evp_head {
     int32_t layer, head;          // from 0; head: of the layer's kv heads
     int32_t n_layers, n_kv_heads; // of the model
     int32_t n_group, head_dim;    // query heads that share this head; K
-    int32_t n_tokens, n_head;     // T; the first n_head of them are the chat template's, before the text
+    int32_t n_tokens;             // T, the chat template's tokens before the text included
     int32_t window;               // W: at most what the method asked for, and at most T
     const float *k, *v;           // (T, K): keys with their rotary embedding, values
     const float *window_q;        // (W, n_group, K): rotated queries of the last W tokens; NULL: not asked for

@@ -92,7 +92,6 @@ static struct evp_head head_of(const struct layer_copy *c, int layer, int g)
         .n_group = s->n_heads / s->n_kv_heads,
         .head_dim = s->head_dim,
         .n_tokens = full->n_tokens,
-        .n_head = full->n_head,
         .window = c->q ? full->window : 0,
         .k = c->k + (size_t)g * c->n_rows,
         .v = c->v + (size_t)g * c->n_rows,
