@@ -73,7 +73,7 @@ Test(config, says_what_is_wrong)
     static const char *const bad[][2] = {
         { "",
           "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-          "kvzip, lagkv, random, cur, arkv, expected_attention, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
+          "kvzip, lagkv, random, cur, expected_attention, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },

@@ -67,7 +67,7 @@ static const int32_t *kept_of(const struct variant *v, int h)
     return at;
 }
 
-static int merge_head(const struct host_head *head, void *arg, struct err *err)
+static int merge_head(const struct evp_head *head, void *arg, struct err *err)
 {
     const struct merging *m = arg;
     int h = head->layer * head->n_kv_heads + head->head;
