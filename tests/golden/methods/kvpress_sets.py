@@ -166,11 +166,11 @@ class Oracle:
     def kept(self, config):
         """Per layer and head: positions kept for sure, and those that tie with the boundary. AdaKVPress compares all
         heads of a layer after it gave the best of each head the largest number there is."""
+        if config.startswith("kvzip"):
+            return self.kept_together(config)
         if self.every.chosen[config]:
             sure = [layer.sort().values.tolist() for layer in self.every.chosen[config]]
             return sure, [[[]] * len(layer) for layer in sure]
-        if config.startswith("kvzip"):
-            return self.kept_together(config)
         sure, loose = [], []
         for scores, rows, masked in zip(*(part[config] for part in (self.every.scores, self.every.rows,
                                                                     self.every.masked))):
