@@ -17,12 +17,14 @@
  *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes(); a pass of its own, as that
  *      in engine/transformer/repeat.c, also in engine/transformer/plan.c;
  *   4. its scores from ops of the device (kernels/backend.h); score_bytes must return the pool memory that it takes
- *      while it scores. Where no op computes them and speed does not suffer: score_head, on the host (methods/head_work.h);
+ *      while it scores. Where no op computes them and speed does not suffer: score_head, on the host
+ *      (methods/head_work.h);
  *   5. its config names, sizes and variants in tests/unit/methods.c and tests/unit/variants.c, and its name in the
  *      messages there that list methods;
  *   6. its configs in CONFIGS of tests/golden/methods/make.py and tests/golden/methods/oracle, which compare kept
  *      positions and answers with kvpress or another independent implementation;
- *   7. its name in the list of methods in README.md.
+ *   7. its name in docs/profiling.md, in cmd/tiers_for.c if engines can hold what it keeps, and a config of it in the list
+ *      `all` of config.c.
  * A new kind of stage goes into enum method_kind, in the order of the chain, and into check_chain() in config.c. A
  * table's columns are the same for every method; a method that measures something more adds a column as
  * profiler/table/table_column.h says.
@@ -71,18 +73,17 @@ struct kv_full {
     int window;                 // W: tokens whose queries are saved: the window asked for, at most T
     void *const *window_q;      // [L]: (G, W, H/G, K) post-rotary queries of the last W tokens, of shape.dtype
     const float *column_sums;   // (L * G, T): the attention of all tokens and H/G heads to each key, or NULL
-    double column_sums_s;       // seconds to compute column_sums
     const float *repeat_max;    // (L * G, T): of the H/G heads of all tokens that repeat a key's chunk; or NULL
-    double repeat_s;            // seconds to repeat the context
-    int n_head;                 // tokens of the chat template before the text, first in the cache
+    int n_head;                 // with repeat_max: tokens of the chat template before the text, first in the cache
     int rotary;                 // rotated columns
     const float *moments;       // (L * H, K + 1, K): as in struct moment_job, of tokens MOMENT_FIRST .. T - 1, or NULL
     const float *value_norms;   // (L * G, T) in host memory: |W_o v|_1, the mean over the H/G heads, or NULL
-    double moments_s, value_norms_s; // seconds to compute them
+    double column_sums_s, repeat_s, moments_s, value_norms_s; // seconds to compute each
 };
 
 struct evp_head; // methods/evp_method.h
 struct evp_method;
+struct host_kept; // methods/head_work.h
 
 /* The scores of one layer, in host memory, for one drop. */
 struct layer_scores {
@@ -92,7 +93,6 @@ struct layer_scores {
     float *score;                    // (G, T)
     int *length;                     // [G]: pairs that each head keeps: n_keep, unless the stage is ragged and sets it
 };
-struct host_kept; // methods/head_work.h
 
 struct method_param {
     const char *name, *alias;   // alias: another accepted name, or NULL
@@ -181,10 +181,11 @@ struct method {
     int (*most)(const double *value, double drop, int n_tokens);
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
-     * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory from the pool; the caller resets the pool. score_bytes: how much, when `window`
-     * queries are saved; NULL: none. score_head, instead of score: the scores of one head, (T), on the host; it is
-     * called by several threads at once (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens;
-     * NULL: (int)(n_tokens * (1 - drop)), at least 1. */
+     * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory from
+     * the pool; the caller resets the pool. score_bytes: how much, when `window` queries are saved; NULL: none.
+     * score_head, instead of score: the scores of one head, (T), on the host; several threads call it at once
+     * (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens; NULL:
+     * (int)(n_tokens * (1 - drop)), at least 1. */
     int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
     int (*score_head)(const struct evp_head *head, const double *value, float *score, struct err *err);
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
@@ -207,12 +208,11 @@ struct method {
     int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
                  struct err *err);
 
-    /* METHOD_QUANTISE, and methods with `whole`. parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many. n
-     * tokens in one head take at least the bytes of the same tokens in several heads, but for those that a head of no
-     * tokens takes. quantise fills all matrices
-     * except `k` and `v` from the rows; dequantise fills the rows from the matrices, except the rows in `k` and `v`.
-     * constants: numbers that both need, made once for a variant; the caller frees them. NULL: none; if it returns NULL,
-     * memory ran out. */
+    /* METHOD_QUANTISE, and methods with `whole`. parts: the matrices that n tokens of one head become, `k` and `v`
+     * included; returns how many. n tokens in one head take at least the bytes of the same tokens in several heads, but
+     * for those that a head of no tokens takes. quantise fills all matrices except `k` and `v` from the rows; dequantise
+     * fills the rows from the matrices, except the rows in `k` and `v`. constants: numbers that both need, made once for
+     * a variant; the caller frees them. NULL: none; if it returns NULL, memory ran out. */
     int (*parts)(const double *value, const struct kv_shape *shape, int layer, int n,
                  struct head_part part[HEAD_PART_MAX]);
     float *(*constants)(const double *value, int head_dim);
