@@ -249,39 +249,12 @@ static int window_of(const double *value)
     return (int)value[WINDOW];
 }
 
-static struct quant_pair pair_of(const struct kv_shape *shape)
+static struct quant_pair rows_of(const double *value, int head_dim)
 {
-    const struct quant_row row = { .format = QUANT_E4M3, .columns = shape->head_dim, .scale = QUANT_SCALE_TOKEN };
+    const struct quant_row row = { .format = QUANT_E4M3, .columns = head_dim, .scale = QUANT_SCALE_TOKEN };
 
+    (void)value;
     return (struct quant_pair){ .side = { row, row } };
-}
-
-static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX])
-{
-    const struct quant_pair pair = pair_of(shape);
-
-    (void)value, (void)layer;
-    return row_parts(&pair, n, part);
-}
-
-static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
-{
-    const struct quant_pair pair = pair_of(layer->shape);
-    struct quant_item item = row_item(&pair, layer, g, side);
-
-    item.rows -= layer->whole;
-    return item;
-}
-
-static void quantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->quantise);
-}
-
-static void dequantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 static const char *const statistics_words[] = { [STATS_CODE] = "code", [STATS_PAPER] = "paper", NULL };
@@ -312,7 +285,5 @@ const struct method method_arkv = {
                  .help = "statistics of attention as in the authors' code, or over keys as in the paper" } },
     .score_shares = score_shares,
     .whole = whole,
-    .parts = parts,
-    .quantise = quantise,
-    .dequantise = dequantise,
+    .rows = rows_of,
 };

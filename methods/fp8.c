@@ -17,37 +17,11 @@
 
 enum { SCALE };
 
-static struct quant_pair pair_of(const double *value, int head_dim)
+static struct quant_pair rows_of(const double *value, int head_dim)
 {
     const struct quant_row row = { .format = QUANT_E4M3, .columns = head_dim, .scale = (enum quant_scale)value[SCALE] };
 
     return (struct quant_pair){ .side = { row, row } };
-}
-
-static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX])
-{
-    const struct quant_pair pair = pair_of(value, shape->head_dim);
-
-    (void)layer;
-    return row_parts(&pair, n, part);
-}
-
-static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
-{
-    const struct quant_pair pair = pair_of(layer->value, layer->shape->head_dim);
-
-    return row_item(&pair, layer, g, side);
-}
-
-static void quantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->quantise);
-}
-
-static void dequantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 static const char *const scales[] = {
@@ -63,7 +37,5 @@ const struct method method_fp8 = {
                  .otherwise = QUANT_SCALE_HEAD,
                  .words = scales,
                  .help = "numbers that share a scale: a head's, or a token's of it, or one scale of 1" } },
-    .parts = parts,
-    .quantise = quantise,
-    .dequantise = dequantise,
+    .rows = rows_of,
 };

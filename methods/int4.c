@@ -49,7 +49,7 @@ struct quant_item int_item(const struct packed_layer *layer, int bits, int g, en
         .rows = rows->n,
         .cols = layer->shape->head_dim,
         .bits = bits,
-        .group = (int)layer->value[INT_GROUP],
+        .group = (int)layer->stage->value[INT_GROUP],
         .x = side == VALUES ? rows->v : rows->k,
         .codes = at[0],
         .scales = at[1],
@@ -57,26 +57,14 @@ struct quant_item int_item(const struct packed_layer *layer, int bits, int g, en
     };
 }
 
-static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX])
+static int parts(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX])
 {
-    (void)layer;
-    return int_parts(value, shape->head_dim, 4, n, part);
+    return int_parts(value, head_dim, 4, n, part);
 }
 
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
     return int_item(layer, 4, g, side);
-}
-
-static void quantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->quantise);
-}
-
-static void dequantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 const struct method method_int4 = {
@@ -87,6 +75,5 @@ const struct method method_int4 = {
     .param = { PARAM_INT_GROUP },
     .check = int_check,
     .parts = parts,
-    .quantise = quantise,
-    .dequantise = dequantise,
+    .item = item_of,
 };

@@ -8,26 +8,14 @@
  */
 #include "methods/registry.h"
 
-static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX])
+static int parts(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX])
 {
-    (void)layer;
-    return int_parts(value, shape->head_dim, 8, n, part);
+    return int_parts(value, head_dim, 8, n, part);
 }
 
 static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
 {
     return int_item(layer, 8, g, side);
-}
-
-static void quantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->quantise);
-}
-
-static void dequantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 const struct method method_int8 = {
@@ -38,6 +26,5 @@ const struct method method_int8 = {
     .param = { PARAM_INT_GROUP },
     .check = int_check,
     .parts = parts,
-    .quantise = quantise,
-    .dequantise = dequantise,
+    .item = item_of,
 };

@@ -42,13 +42,11 @@ static int64_t value_tokens(const double *value, int n)
     return kivi_values((int)value[RESIDUAL], n);
 }
 
-static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX])
+static int parts(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX])
 {
-    int64_t K = shape->head_dim, g = (int)value[GROUP], word = 32 / (int)value[BITS];
+    int64_t K = head_dim, g = (int)value[GROUP], word = 32 / (int)value[BITS];
     int64_t k = key_tokens(value, n), v = value_tokens(value, n);
 
-    (void)layer;
     part[K_ROWS] = (struct head_part){ "k", DTYPE_BF16, n - k, K };
     part[K_CODES] = (struct head_part){ "k_codes", DTYPE_I32, K, k / word };
     part[K_SCALES] = (struct head_part){ "k_scales", DTYPE_F16, K, k / g };
@@ -68,25 +66,16 @@ static struct quant_item item_of(const struct packed_layer *layer, int g, enum k
 
     return (struct quant_item){
         .lines = side == VALUES ? QUANT_ROWS : QUANT_COLUMNS,
-        .rows = (int)(side == VALUES ? value_tokens(layer->value, rows->n) : key_tokens(layer->value, rows->n)),
+        .rows = (int)(side == VALUES ? value_tokens(layer->stage->value, rows->n)
+                                     : key_tokens(layer->stage->value, rows->n)),
         .cols = layer->shape->head_dim,
-        .bits = (int)layer->value[BITS],
-        .group = (int)layer->value[GROUP],
+        .bits = (int)layer->stage->value[BITS],
+        .group = (int)layer->stage->value[GROUP],
         .x = side == VALUES ? rows->v : rows->k,
         .codes = at[0],
         .scales = at[1],
         .zeros = at[2],
     };
-}
-
-static void quantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->quantise);
-}
-
-static void dequantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 static const double bits_allowed[] = { 2, 4, (double)NAN };
@@ -117,6 +106,5 @@ const struct method method_kivi = {
                  .help = "recent tokens kept in full" } },
     .check = check,
     .parts = parts,
-    .quantise = quantise,
-    .dequantise = dequantise,
+    .item = item_of,
 };

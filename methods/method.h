@@ -37,6 +37,7 @@
 #define EVP_METHOD_H
 
 #include "base/err.h"
+#include "formats/row_format.h"
 #include "kernels/backend.h"
 #include "kernels/kv.h"
 #include "methods/config.h"
@@ -106,6 +107,8 @@ struct method_param {
 
 enum method_kind { METHOD_BUDGET, METHOD_DROP, METHOD_MERGE, METHOD_QUANTISE }; // in the order of a chain
 
+enum kv_side { KEYS, VALUES };
+
 /* One matrix of one head of a variant. A quantiser makes several of them from a head. `k` and `v` are the rows kept in
  * full: the last rows of the head, K columns, in the serving dtype. */
 struct head_part {
@@ -131,10 +134,9 @@ enum { HEAD_PART_MAX = 8, PART_MAX = 11 };
 struct packed_layer {
     const struct kv_rows *rows; // [G]
     const struct kv_shape *shape;
-    const double *value;    // of the quantiser's parameters
-    const float *constants; // of the host, as struct method makes them
-    int layer;
-    int whole;       // rows at the end of each head that are not packed, of a method with `whole`
+    const struct config_stage *stage; // the quantiser, or a method with `whole`
+    const float *constants;           // of the host, as struct method makes them
+    int whole;                        // rows at the end of each head that are not packed, of a method with `whole`
     void *const *at; // [G * HEAD_PART_MAX], on the device: at[g * HEAD_PART_MAX + i] is head g's matrix i; k, v unused
 };
 
@@ -208,18 +210,17 @@ struct method {
     int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
                  struct err *err);
 
-    /* METHOD_QUANTISE, and methods with `whole`. parts: the matrices that n tokens of one head become, `k` and `v`
-     * included; returns how many. n tokens in one head take at least the bytes of the same tokens in several heads, but
-     * for those that a head of no tokens takes. quantise fills all matrices except `k` and `v` from the rows; dequantise
-     * fills the rows from the matrices, except the rows in `k` and `v`. constants: numbers that both need, made once for
-     * a variant; the caller frees them. NULL: none; if it returns NULL, memory ran out. */
-    int (*parts)(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX]);
+    /* METHOD_QUANTISE, and methods with `whole`. rows: every row is packed by itself, in these formats. Otherwise parts:
+     * the matrices that n tokens of one head become, `k` and `v` included; returns how many; n tokens in one head take at
+     * least the bytes of the same tokens in several heads, but for those that a head of no tokens takes. item: the keys
+     * or values of head g for the backend's quantise and dequantise. constants: numbers that both need, made once for a
+     * variant; the caller frees them. NULL: none; if it returns NULL, memory ran out. */
+    struct quant_pair (*rows)(const double *value, int head_dim);
+    int (*parts)(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX]);
+    struct quant_item (*item)(const struct packed_layer *layer, int g, enum kv_side side);
     float *(*constants)(const double *value, int head_dim);
-    void (*quantise)(struct backend *be, const struct packed_layer *layer);
-    void (*dequantise)(struct backend *be, const struct packed_layer *layer);
 
-    /* METHOD_QUANTISE instead of these three, for a quantiser that works in host memory and packs all rows. layer_parts:
+    /* METHOD_QUANTISE instead of these, for a quantiser that works in host memory and packs all rows. layer_parts:
      * a layer's tensors of all heads together, beside `k` and `v`, which have no rows; returns how many. encode:
      * allocates and fills the tensors of the keys or values, and sets the sizes that depend on them. decode: fills the
      * rows from the tensors. ERR_FORMAT: they are damaged. check_part: does the size of tensor i of a file, which depends

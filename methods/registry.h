@@ -49,17 +49,12 @@ size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tok
 
 /* ---- quantiser.c: what quantisers share ----------------------------------- */
 
-enum kv_side { KEYS, VALUES };
+/* The matrices of n tokens of one head, `k` and `v` included; returns how many. */
+int quantiser_parts(const struct config_stage *stage, int head_dim, int n, struct head_part part[HEAD_PART_MAX]);
 
-/* Calls op, the backend's quantise or dequantise, with many heads of the layer at a time; item: one of them. */
+/* Calls op, the backend's quantise or dequantise, with many heads of the layer at a time. */
 typedef void quantise_op(struct backend *be, const struct quant_item *item, int n_items);
-void quantise_heads(struct backend *be, const struct packed_layer *layer,
-                    struct quant_item (*item)(const struct packed_layer *, int g, enum kv_side), quantise_op *op);
-
-/* The matrices of n tokens under row formats of keys and values (formats/row_format.h), and one head's keys or values. No
- * row is kept in full. */
-int row_parts(const struct quant_pair *pair, int n, struct head_part part[HEAD_PART_MAX]);
-struct quant_item row_item(const struct quant_pair *pair, const struct packed_layer *layer, int g, enum kv_side side);
+void quantise_heads(struct backend *be, const struct packed_layer *layer, quantise_op *op);
 
 /* ---- int4.c: what int8 shares ---------------------------------------------- */
 

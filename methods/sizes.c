@@ -31,7 +31,7 @@ const struct config_stage *config_packer(const struct config *config)
 {
     const struct config_stage *last = config->n_stages ? &config->stage[config->n_stages - 1] : NULL;
 
-    return last && (last->method->quantise || last->method->encode) ? last : NULL;
+    return last && (last->method->rows || last->method->item || last->method->encode) ? last : NULL;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -126,10 +126,10 @@ int parts_of_head(const struct config *config, const struct kv_shape *shape, con
 
     part[0] = (struct head_part){ "k", DTYPE_BF16, length->n, shape->head_dim };
     part[1] = (struct head_part){ "v", DTYPE_BF16, length->n, shape->head_dim };
-    if (packer && packer->method->parts)
-        n_parts = packer->method->parts(packer->value, shape, length->layer, length->n - whole, part);
-    else if (packer)
+    if (packer && packer->method->encode)
         part[0].rows = part[1].rows = 0; // layer_parts() has all rows
+    else if (packer)
+        n_parts = quantiser_parts(packer, shape->head_dim, length->n - whole, part);
     for (int i = 0; i < n_parts && whole; i++)
         if (part_in_full(part[i].name))
             part[i].rows = whole;

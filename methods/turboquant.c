@@ -52,7 +52,7 @@ static int check(const double *value, int head_dim, struct err *err)
     return 0;
 }
 
-static struct quant_pair pair_of(const double *value, int head_dim)
+static struct quant_pair rows_of(const double *value, int head_dim)
 {
     const struct quant_row row = { .format = QUANT_LLOYD,
                                    .columns = head_dim,
@@ -67,35 +67,9 @@ static struct quant_pair pair_of(const double *value, int head_dim)
 
 static float *constants(const double *value, int head_dim)
 {
-    const struct quant_pair pair = pair_of(value, head_dim);
+    const struct quant_pair pair = rows_of(value, head_dim);
 
     return quant_rotation_new(&pair.side[KEYS]);
-}
-
-static int parts(const double *value, const struct kv_shape *shape, int layer, int n,
-                 struct head_part part[HEAD_PART_MAX])
-{
-    const struct quant_pair pair = pair_of(value, shape->head_dim);
-
-    (void)layer;
-    return row_parts(&pair, n, part);
-}
-
-static struct quant_item item_of(const struct packed_layer *layer, int g, enum kv_side side)
-{
-    const struct quant_pair pair = pair_of(layer->value, layer->shape->head_dim);
-
-    return row_item(&pair, layer, g, side);
-}
-
-static void quantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->quantise);
-}
-
-static void dequantise(struct backend *be, const struct packed_layer *layer)
-{
-    quantise_heads(be, layer, item_of, be->dequantise);
 }
 
 static const double bits_allowed[] = { 3, 4, (double)NAN }, outliers_allowed[] = { 0, 32, (double)NAN };
@@ -134,7 +108,5 @@ const struct method method_turboquant = {
                  .help = "values like keys, or in uniform steps without a rotation" } },
     .check = check,
     .constants = constants,
-    .parts = parts,
-    .quantise = quantise,
-    .dequantise = dequantise,
+    .rows = rows_of,
 };

@@ -10,6 +10,7 @@
 #include "kernels/pool.h"
 #include "methods/head_work.h"
 #include "methods/method_plugin.h"
+#include "methods/registry.h"
 
 #include <assert.h>
 #include <limits.h>
@@ -417,21 +418,21 @@ struct packed {
     void **at;
 };
 
-/* Calls the quantiser's quantise or dequantise for all layers; returns the seconds that it takes. */
-static double each_layer(const struct variant *v, const struct packed *p,
-                         void (*work)(struct backend *, const struct packed_layer *))
+/* Calls the backend's quantise or dequantise for all layers; returns the seconds that it takes. */
+static double each_layer(const struct variant *v, const struct packed *p, quantise_op *op)
 {
     size_t G = (size_t)v->shape.n_kv_heads;
     double start = v->backend->clock(v->backend);
 
     for (size_t l = 0; l < (size_t)v->shape.n_layers; l++)
-        work(v->backend, &(struct packed_layer){ .rows = v->rows + l * G,
-                                                 .shape = &v->shape,
-                                                 .value = p->stage->value,
-                                                 .constants = p->constants,
-                                                 .layer = (int)l,
-                                                 .whole = variant_whole(v, (int)l),
-                                                 .at = p->at + l * G * HEAD_PART_MAX });
+        quantise_heads(v->backend,
+                       &(struct packed_layer){ .rows = v->rows + l * G,
+                                               .shape = &v->shape,
+                                               .stage = p->stage,
+                                               .constants = p->constants,
+                                               .whole = variant_whole(v, (int)l),
+                                               .at = p->at + l * G * HEAD_PART_MAX },
+                       op);
     return v->backend->clock(v->backend) - start;
 }
 
@@ -471,8 +472,8 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
         block += lay_out_parts(m, l, block, p.at + (size_t)l * G * HEAD_PART_MAX);
     assert(code || (size_t)(block - first) <= m->sizes.packed);
     if (!code) {
-        v->compress_s += each_layer(v, &p, stage->method->quantise);
-        v->decompress_s = each_layer(v, &p, stage->method->dequantise);
+        v->compress_s += each_layer(v, &p, v->backend->quantise);
+        v->decompress_s = each_layer(v, &p, v->backend->dequantise);
         code = m->detail == VARIANT_PAYLOAD ? keep_parts(v, p.at, err) : 0;
     }
     free(p.constants);

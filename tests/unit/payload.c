@@ -74,7 +74,7 @@ static int rows_in_full(const struct made *m, int l, int g, const char *name)
         return n;
     if (!quantise->method->parts)
         return 0;
-    quantise->method->parts(quantise->value, &m->v.shape, l, n, part);
+    quantise->method->parts(quantise->value, m->v.shape.head_dim, n, part);
     while (strcmp(part[i].name, name) != 0)
         i++;
     return (int)part[i].rows;
