@@ -111,7 +111,7 @@ static int show(struct sheet *s, const char *path, struct err *err)
 /* Returns the exit status for one file. With --check the failure is the result and goes to stdout. */
 static int show_one(const char *path, int *n_shown)
 {
-    struct sheet s = { .max_rows = cfg.rows };
+    struct sheet s = { .max_rows = cfg.methods ? 0 : cfg.rows };
     struct err err;
     int code = show(&s, path, &err), status = err_exit_status(code);
 
@@ -181,7 +181,7 @@ static int show_files(char **files, int n)
 static int run_asked(char **folders, int n, struct err *err)
 {
     const struct show_find asked = { cfg.find, cfg.model, cfg.chat, cfg.name_space };
-    struct sheet s = { .max_rows = cfg.rows };
+    struct sheet s = { .max_rows = cfg.methods ? 0 : cfg.rows };
 
     sheet_begin(&s,
                 cfg.find      ? cfg.find

@@ -17,6 +17,7 @@
  */
 #include "methods/registry.h"
 
+#include "base/parallel.h"
 #include "kernels/pool.h"
 
 #include <assert.h>
@@ -105,8 +106,9 @@ static void softmax(float *z, int T)
 }
 
 /* The scores of kv head g of a layer from its -|v|; z of its query heads follow one another. */
-static void score_head(const struct work *w, int g)
+static void score_head(void *arg, int g)
 {
+    const struct work *w = arg;
     int T = w->full->n_tokens, group = w->full->shape.n_heads / w->full->shape.n_kv_heads;
     float *z = w->z + (size_t)(g * group) * (size_t)T, *score = w->norm + (size_t)g * (size_t)T;
 
@@ -131,7 +133,16 @@ static void score_sinks(const struct work *w)
         w->norm[i] = i % T < MOMENT_FIRST ? most + 1 : w->norm[i];
 }
 
-static int score_layer(const struct work *w, int layer, float *out, struct err *err)
+static void form_head(void *arg, int h)
+{
+    const struct work *w = arg;
+    int T = w->full->n_tokens, K = w->full->shape.head_dim;
+    size_t one = (size_t)(K + 1) * (size_t)K;
+
+    make_form(w->host + (size_t)h * one, K, T > MOMENT_FIRST ? T - MOMENT_FIRST : 1, &w->turn);
+}
+
+static int score_layer(struct work *w, int layer, float *out, struct err *err)
 {
     const struct kv_full *full = w->full;
     struct backend *be = full->backend;
@@ -145,16 +156,12 @@ static int score_layer(const struct work *w, int layer, float *out, struct err *
     if (be->read(be, w->norm, out, (size_t)G * row, err) ||
         be->read(be, w->host, full->moments + (size_t)layer * forms, forms * sizeof(float), err))
         return err->code;
-#pragma omp parallel for schedule(static)
-    for (int h = 0; h < H; h++)
-        make_form(w->host + (size_t)h * one, K, T > MOMENT_FIRST ? T - MOMENT_FIRST : 1, &w->turn);
+    parallel_do(parallel_cores(), H, form_head, w);
     be->write(be, w->device, w->host, forms * sizeof(float));
     be->key_forms(be, w->device_z, w->device, rows, G, H / G, K);
     if (be->read(be, w->z, w->device_z, (size_t)H * row, err))
         return err->code;
-#pragma omp parallel for schedule(static)
-    for (int g = 0; g < G; g++)
-        score_head(w, g);
+    parallel_do(parallel_cores(), G, score_head, w);
     score_sinks(w);
     be->write(be, out, w->norm, (size_t)G * row);
     return 0;

@@ -2,6 +2,7 @@
 #include "methods/head_work.h"
 
 #include "base/half.h"
+#include "base/parallel.h"
 #include "methods/method_plugin.h"
 
 #include <math.h>
@@ -100,6 +101,21 @@ static struct evp_head head_of(const struct layer_copy *c, int layer, int g)
     };
 }
 
+struct heads {
+    const struct layer_copy *copy;
+    int layer;
+    const struct host_work *work;
+    struct err *failed; // [G]
+};
+
+static void work_on(void *arg, int g)
+{
+    const struct heads *h = arg;
+    const struct evp_head head = head_of(h->copy, h->layer, g);
+
+    h->failed[g].code = h->work->head(&head, h->work->arg, &h->failed[g]);
+}
+
 static int each_head_of_layer(const struct layer_copy *c, int layer, const struct host_work *work, struct err *err)
 {
     int G = c->full->shape.n_kv_heads;
@@ -108,11 +124,7 @@ static int each_head_of_layer(const struct layer_copy *c, int layer, const struc
 
     if (!failed)
         return err_nomem(err);
-#pragma omp parallel for schedule(dynamic)
-    for (int g = 0; g < G; g++) {
-        const struct evp_head head = head_of(c, layer, g);
-        failed[g].code = work->head(&head, work->arg, &failed[g]);
-    }
+    parallel_do(parallel_cores(), G, work_on, &(struct heads){ c, layer, work, failed });
     for (int g = 0; g < G && !code; g++)
         if (failed[g].code) {
             *err = failed[g];
