@@ -111,7 +111,7 @@ static int show(struct sheet *s, const char *path, struct err *err)
 /* Returns the exit status for one file. With --check the failure is the result and goes to stdout. */
 static int show_one(const char *path, int *n_shown)
 {
-    struct sheet s = { .max_rows = cfg.methods ? 0 : cfg.rows };
+    struct sheet s = { .max_rows = cfg.rows };
     struct err err;
     int code = show(&s, path, &err), status = err_exit_status(code);
 
