@@ -197,8 +197,7 @@ HALF_INLINE void quant_nvfp4_pack(const struct quant_row *q, const struct quant_
         *of_block = scale > 0 ? e4m3_from_f32(quant_largest(x, QUANT_BLOCK) / 6 / scale) : (uint8_t)0;
         const float step = quant_mul(e4m3_to_f32(*of_block), scale);
         for (int i = 0; i < QUANT_BLOCK; i += 2)
-            code[i / 2] =
-                step > 0 ? (uint8_t)(e2m1_from_f32(x[i] / step) | e2m1_from_f32(x[i + 1] / step) << 4) : (uint8_t)0;
+            code[i / 2] = (uint8_t)(step > 0 ? e2m1_from_f32(x[i] / step) | e2m1_from_f32(x[i + 1] / step) << 4 : 0);
     }
 }
 
