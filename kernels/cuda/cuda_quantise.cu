@@ -169,7 +169,8 @@ template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) dequantis
 
 /* ---- rows one by one ----------------------------------------------------- */
 
-/* What the rows of an item share: warp w looks at rows w, w + QUANT_PARTS, ... registers <= 40 */
+/* What the rows of an item share: warp w looks at rows w, w + QUANT_PARTS, ... */
+/* registers <= 40 */
 template <typename T> __global__ void __launch_bounds__(QUANT_THREADS) pack_head(const struct quant_item *items)
 {
     SHARED_DYNAMIC(float, column); // (QUANT_PARTS, cols)
@@ -196,7 +197,7 @@ static __host__ __device__ __forceinline__ size_t row_pitch(const struct quant_i
     return quant_row_work(&q.row) | 1;
 }
 
-/* registers <= 64 */
+/* registers <= 72 */
 template <typename T>
 __global__ void __launch_bounds__(LANES) pack_rows(const struct quant_item *items, const float *rotation)
 {
@@ -219,7 +220,7 @@ __global__ void __launch_bounds__(LANES) pack_rows(const struct quant_item *item
     quant_row_pack(&q.row, &at, x + (size_t)mine * pitch);
 }
 
-/* registers <= 64 */
+/* registers <= 72 */
 template <typename T>
 __global__ void __launch_bounds__(LANES) unpack_rows(const struct quant_item *items, const float *rotation)
 {
