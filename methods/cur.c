@@ -79,11 +79,6 @@ const struct method method_cur = {
                  .otherwise = 16,
                  .whole = true,
                  .help = "tokens of a neighbourhood; 0: the whole context" },
-               { .name = "n_sink",
-                 .min = 0,
-                 .max = 1024,
-                 .otherwise = 4,
-                 .whole = true,
-                 .help = "tokens always kept at the start" } },
+               PARAM_N_SINK },
     .score_head = score_head,
 };

@@ -162,7 +162,6 @@ static int score_one(const struct evp_head *head, void *arg, struct err *err)
 {
     const struct scoring *s = arg;
     float *score = s->score + (size_t)(head->layer * head->n_kv_heads + head->head) * (size_t)head->n_tokens;
-
     const struct method *m = s->method;
 
     if (m->plugin ? method_plugin_score(m, head, s->value, score, err) : m->score_head(head, s->value, score, err))

@@ -19,6 +19,12 @@ extern const struct method method_adakv, method_knorm, method_keydiff, method_sn
         .budget = true, .help = "share of KV pairs removed"                                                            \
     }
 
+#define PARAM_N_SINK                                                                                                   \
+    {                                                                                                                  \
+        .name = "n_sink", .min = 0, .max = 1024, .otherwise = 4, .whole = true,                                        \
+        .help = "tokens always kept at the start"                                                                      \
+    }
+
 /* Pairs that a dropping method keeps of each head, unless it says otherwise. */
 int keep_of_drop(double drop, int n_tokens);
 

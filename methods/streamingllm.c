@@ -32,12 +32,6 @@ const struct method method_streamingllm = {
     .summary = "keeps the first tokens and the most recent",
     .source = "Xiao et al. 2024 (arXiv 2309.17453), kvpress StreamingLLMPress",
     .kind = METHOD_DROP,
-    .param = { PARAM_DROP,
-               { .name = "n_sink",
-                 .min = 0,
-                 .max = 1024,
-                 .otherwise = 4,
-                 .whole = true,
-                 .help = "tokens always kept at the start" } },
+    .param = { PARAM_DROP, PARAM_N_SINK },
     .score = score,
 };
