@@ -3,6 +3,7 @@
 #include "methods/variant_internal.h"
 
 #include "base/half.h"
+#include "methods/head_work.h"
 
 #include <stdlib.h>
 
@@ -21,15 +22,12 @@ static void *rows_of(const struct side *s, const struct coded_rows *rows, int g)
 
 static int read_side(const struct side *s, const struct coded_rows *rows, struct err *err)
 {
-    bool narrow = s->be->dtype == DTYPE_BF16;
     float *to = rows->x;
 
     for (int g = 0; g < rows->shape->n_kv_heads; g++) {
         size_t n = (size_t)s->head[g].n * s->row;
-        if (s->be->read(s->be, narrow ? (void *)s->narrow : to, rows_of(s, rows, g), n * dtype_size(s->be->dtype), err))
+        if (read_as_f32(s->be, to, rows_of(s, rows, g), n, err))
             return err->code;
-        for (size_t i = 0; narrow && i < n; i++)
-            to[i] = bf16_to_f32(s->narrow[i]);
         to += n;
     }
     return 0;

@@ -17,7 +17,6 @@ struct layer_copy {
     float *k, *v;       // (G, T, K)
     float *q;           // (G, W, H/G, K) or NULL
     float *sums;        // (G, T) or NULL
-    uint16_t *bf16;     // numbers of one head as a bf16 device has them
 };
 
 static void copy_free(struct layer_copy *c)
@@ -26,7 +25,6 @@ static void copy_free(struct layer_copy *c)
     free(c->v);
     free(c->q);
     free(c->sums);
-    free(c->bf16);
 }
 
 static int copy_alloc(struct layer_copy *c, unsigned needs, struct err *err)
@@ -40,22 +38,19 @@ static int copy_alloc(struct layer_copy *c, unsigned needs, struct err *err)
     c->v = malloc(G * c->n_rows * sizeof(float));
     c->q = c->n_q ? malloc(G * c->n_q * sizeof(float)) : NULL;
     c->sums = needs & NEED_COLUMN_SUMS ? malloc(G * T * sizeof(float)) : NULL;
-    c->bf16 = malloc((c->n_q > c->n_rows ? c->n_q : c->n_rows) * sizeof(*c->bf16));
-    return c->k && c->v && (c->q || !c->n_q) && (c->sums || !(needs & NEED_COLUMN_SUMS)) && c->bf16 ? 0
-                                                                                                    : err_nomem(err);
+    return c->k && c->v && (c->q || !c->n_q) && (c->sums || !(needs & NEED_COLUMN_SUMS)) ? 0 : err_nomem(err);
 }
 
-/* Reads n numbers of the backend's dtype. */
-static int read_numbers(const struct layer_copy *c, float *to, const void *from, size_t n, struct err *err)
+int read_as_f32(struct backend *be, float *to, const void *at, size_t n, struct err *err)
 {
-    struct backend *be = c->full->backend;
+    uint16_t *half = (uint16_t *)to + n; // the upper half, so that it is read before it is overwritten
 
-    if (c->full->shape.dtype == DTYPE_F32)
-        return be->read(be, to, from, n * sizeof(*to), err);
-    if (be->read(be, c->bf16, from, n * sizeof(*c->bf16), err))
+    if (be->dtype == DTYPE_F32)
+        return be->read(be, to, at, n * sizeof(*to), err);
+    if (be->read(be, half, at, n * sizeof(*half), err))
         return err->code;
     for (size_t i = 0; i < n; i++)
-        to[i] = bf16_to_f32(c->bf16[i]);
+        to[i] = bf16_to_f32(half[i]);
     return 0;
 }
 
@@ -63,19 +58,18 @@ static int copy_layer(struct layer_copy *c, int layer, struct err *err)
 {
     const struct kv_full *full = c->full;
     size_t G = (size_t)full->shape.n_kv_heads, T = (size_t)full->n_tokens;
+    struct backend *be = full->backend;
     const size_t q_bytes = c->n_q * dtype_size(full->shape.dtype);
 
     for (size_t g = 0; g < G; g++) {
         const struct kv_rows *rows = &full->rows[(size_t)layer * G + g];
-        if (read_numbers(c, c->k + g * c->n_rows, rows->k, c->n_rows, err) ||
-            read_numbers(c, c->v + g * c->n_rows, rows->v, c->n_rows, err))
+        if (read_as_f32(be, c->k + g * c->n_rows, rows->k, c->n_rows, err) ||
+            read_as_f32(be, c->v + g * c->n_rows, rows->v, c->n_rows, err))
             return err->code;
-        if (c->q && read_numbers(c, c->q + g * c->n_q, (const char *)full->window_q[layer] + g * q_bytes, c->n_q, err))
+        if (c->q && read_as_f32(be, c->q + g * c->n_q, (const char *)full->window_q[layer] + g * q_bytes, c->n_q, err))
             return err->code;
     }
-    return c->sums ? full->backend->read(full->backend, c->sums, full->column_sums + (size_t)layer * G * T,
-                                         G * T * sizeof(float), err)
-                   : 0;
+    return c->sums ? be->read(be, c->sums, full->column_sums + (size_t)layer * G * T, G * T * sizeof(float), err) : 0;
 }
 
 /* ---- heads -------------------------------------------------------------- */

@@ -7,6 +7,9 @@
 #include "methods/evp_method.h"
 #include "methods/method.h"
 
+/* Reads n numbers, of the backend's dtype, as f32. */
+int read_as_f32(struct backend *be, float *to, const void *at, size_t n, struct err *err) MUST_CHECK;
+
 /* What a head keeps of its tokens. */
 struct host_kept {
     const int32_t *at; // (n): ascending positions

@@ -1,25 +1,10 @@
 /* variant_error.c - compares rows head by head in host memory. */
 #include "methods/variant_error.h"
 
-#include "base/half.h"
+#include "methods/head_work.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-/* Reads n rows as f32; to: room for them. */
-static int read_rows(const struct variant *v, const void *at, int n, float *to, struct err *err)
-{
-    size_t numbers = (size_t)n * (size_t)v->shape.head_dim;
-    uint16_t *half = (uint16_t *)to + numbers; // the upper half, so that it is read before it is overwritten
-
-    if (v->shape.dtype == DTYPE_F32)
-        return v->backend->read(v->backend, to, at, numbers * sizeof(*to), err);
-    if (v->backend->read(v->backend, half, at, numbers * sizeof(*half), err))
-        return err->code;
-    for (size_t i = 0; i < numbers; i++)
-        to[i] = bf16_to_f32(half[i]);
-    return 0;
-}
 
 /* Sums of squares: of the differences, and of the numbers. */
 struct sums {
@@ -48,9 +33,12 @@ struct head {
 
 static int add_head(struct sums s[2], const struct variant *v, const struct head *h, struct err *err)
 {
+    struct backend *be = v->backend;
+    size_t K = (size_t)v->shape.head_dim, n_was = (size_t)h->was->n * K, n_is = (size_t)h->is->n * K;
+
     for (int side = 0; side < 2; side++) {
-        if (read_rows(v, side ? h->was->v : h->was->k, h->was->n, h->rows[0], err) ||
-            read_rows(v, side ? h->is->v : h->is->k, h->is->n, h->rows[1], err))
+        if (read_as_f32(be, h->rows[0], side ? h->was->v : h->was->k, n_was, err) ||
+            read_as_f32(be, h->rows[1], side ? h->is->v : h->is->k, n_is, err))
             return err->code;
         add_rows(&s[side], v->shape.head_dim, h->is->n, h->kept, h->rows);
     }
