@@ -78,7 +78,7 @@ static int code_layer(struct variant *v, int layer, struct side *s, struct err *
     for (int side = 0; side < 2 && !code; side++) {
         const struct coded_rows rows = { .shape = &v->shape,
                                          .value = stage->value,
-                                         .lengths = { layer, n },
+                                         .lengths = { layer, n, 0, v->n_tokens },
                                          .keys = side == 0,
                                          .x = x,
                                          .part = v->parts + layer * v->n_parts + 2 }; // after `k` and `v`

@@ -242,10 +242,12 @@ static int check_chain(const struct config *c, struct err *err)
             return err_set(err, ERR_USAGE, "%s %s, so it comes before %s in a chain", second->name, what[second->kind],
                            first->name);
     }
-    for (int i = 0; i < c->n_stages && c->n_stages > 1; i++)
-        if (c->stage[i].method->whole)
-            return err_set(err, ERR_USAGE, "%s drops and packs by itself, so nothing stands beside it in a chain",
-                           c->stage[i].method->name);
+    for (int i = 0; i < c->n_stages && c->n_stages > 1; i++) {
+        const struct method *m = c->stage[i].method;
+        if (m->whole || m->store)
+            return err_set(err, ERR_USAGE, "%s %s, so nothing stands beside it in a chain", m->name,
+                           m->whole ? "drops and packs by itself" : "keeps all tokens");
+    }
     const struct config_stage *budget = config_stage_of(c, METHOD_BUDGET);
     if (budget && !config_stage_of(c, METHOD_DROP))
         return err_set(err, ERR_USAGE, "%s %s, which must follow: %s+snapkv:drop=0.5", budget->method->name,

@@ -152,6 +152,16 @@ struct layer_lengths {
     int layer;
     const int *n; // [G]
     int whole;    // of each, the rows that stay whole; only where the config has a method with `whole`
+    int n_tokens; // of the context
+};
+
+/* A layer of a method that keeps all rows and reads some. */
+struct stored_layer {
+    const struct kv_full *full;
+    int number, n;            // of the layer; rows that are read of each head
+    const int32_t *kept;      // (G, n): their ascending positions, in host memory; NULL where all are read
+    const float *score;       // (T) of a head, in host memory
+    struct packed_part *part; // as layer_parts() lists them, with memory
 };
 
 /* The keys or the values of one layer in host memory. */
@@ -205,6 +215,12 @@ struct method {
     int (*score_shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
     int (*whole)(const double *value, double share, int n_keep);
 
+    /* METHOD_DROP that keeps all rows, of which it reads some to answer, and takes no other stage beside it: share * T of
+     * each head in a layer with this share (score_shares), those with the highest scores. unread: bytes of a layer that
+     * are not read. store: fills the tensors of layer_parts(), which have the other rows. */
+    int64_t (*unread)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths);
+    int (*store)(const struct stored_layer *layer, const double *value, struct err *err);
+
     /* METHOD_MERGE: changes v (n, K), copies of the values that a head keeps, by those that it drops; on the host, by
      * several threads at once. Its score, or NULL, is what it needs to know of every pair. */
     int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
@@ -221,7 +237,8 @@ struct method {
     float *(*constants)(const double *value, int head_dim);
 
     /* METHOD_QUANTISE instead of these, for a quantiser that works in host memory and packs all rows. layer_parts:
-     * a layer's tensors of all heads together, beside `k` and `v`, which have no rows; returns how many. encode:
+     * a layer's tensors of all heads together, beside `k` and `v`, which have no rows (with `store`, those that are read);
+     * returns how many. encode:
      * allocates and fills the tensors of the keys or values, and sets the sizes that depend on them. decode: fills the
      * rows from the tensors. ERR_FORMAT: they are damaged. check_part: does the size of tensor i of a file, which depends
      * on the data, agree with the others? part[].at may be any address. */
@@ -261,7 +278,7 @@ struct config_share config_share(const struct config *config, const struct kv_sh
 
 /* Rows that each head of a layer keeps, with a budget the mean: 1 .. n_tokens. Not for methods with `share`. Most
  * methods: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. Where the number of
- * rows is not known (chunkkv): the most that each head may keep; then pairs of config_share() are the most, too. */
+ * rows is not known (chunkkv, impress): the most that each head may keep; then pairs of config_share() are the most, too. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 bool config_knows_rows(const struct config *config); // false: how many depends on the scores
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
@@ -304,7 +321,7 @@ struct variant {
     struct kv_shape shape;
     int n_tokens;                // the context's original length: the position of the next token
     struct kv_rows *rows;        // [L * G]; rows are in the pool, for `none` in the full cache
-    int64_t bytes;               // of all tensors
+    int64_t bytes, bytes_read;   // of all tensors; of what is read to answer, less with methods that have `unread`
     double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
     /* Seconds to make this variant alone, including scoring even where scores were reused; and to restore plain rows
      * when it is loaded (0 unless quantised). */

@@ -28,13 +28,13 @@ static int64_t sum_of(const int *n, int n_heads)
     return sum;
 }
 
-int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
+int packed_payload_layout(const struct config *config, const struct kv_shape *shape,
                           const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX])
 {
     int n = config_parts(config, shape, lengths, part), G = shape->n_kv_heads;
     int64_t kept = sum_of(lengths->n, G);
 
-    if (kept == (int64_t)G * n_tokens || config_packer(config))
+    if (kept == (int64_t)G * lengths->n_tokens || config_packer(config))
         return n;
     part[n++] = config_is_ragged(config)
                     ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL, false }
@@ -201,8 +201,8 @@ static int check_layer(struct packed_payload *p, int layer, struct err *err)
     if (check_whole(p, layer, err))
         return err->code;
     packed_payload_lengths(p, layer, n);
-    const struct layer_lengths lengths = { layer, n, packed_payload_whole(p, layer) };
-    int n_parts = packed_payload_layout(&p->config, &p->shape, p->file.n_tokens, &lengths, part);
+    const struct layer_lengths lengths = { layer, n, packed_payload_whole(p, layer), p->file.n_tokens };
+    int n_parts = packed_payload_layout(&p->config, &p->shape, &lengths, part);
     for (int i = 0; i < n_parts; i++) {
         const struct st_tensor *is = find_part(p, layer, part[i].name);
         if (part[i].at_most && is && is->dim[0] < part[i].dim[0])

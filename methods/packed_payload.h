@@ -5,7 +5,8 @@
  *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones, or
  *                                                  arkv's whole ones
  *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
- *     layers.N.k_codes ...        what the quantiser needs, as its methods/NAME.c says
+ *     layers.N.k_codes ...        what the quantiser needs, or what impress keeps and does not read, as its
+ *                                 methods/NAME.c says
  *
  * Where the heads of a layer differ in length, every tensor has head after head: k and v are [sum of rows, K], the
  * others have one dimension, and layers.N.lengths, I32 [G], has the tokens of each head.
@@ -32,7 +33,7 @@
 enum { LAYOUT_MAX = PART_MAX + 1, TENSOR_NAME = 48 }; // "layers." a number "." a packed_part's name
 
 /* The tensors of one layer: the config's, then positions where they are stored. Returns how many. */
-int packed_payload_layout(const struct config *config, const struct kv_shape *shape, int n_tokens,
+int packed_payload_layout(const struct config *config, const struct kv_shape *shape,
                           const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX]);
 
 /* One tensor as the container describes it; `name` gets the text that .name points to. */

@@ -63,9 +63,9 @@ static void list_tensors(struct writer *w)
     w->stored[w->n_tensors].at = w->key->ids;
     w->tensor[w->n_tensors++] = payload_tokens(v->n_tokens);
     for (int l = 0; l < v->shape.n_layers; l++) {
-        const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G, variant_whole(v, l) };
+        const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G, variant_whole(v, l), v->n_tokens };
         struct packed_part part[LAYOUT_MAX];
-        int n = packed_payload_layout(v->config, &v->shape, v->n_tokens, &lengths, part);
+        int n = packed_payload_layout(v->config, &v->shape, &lengths, part);
         memcpy(part, v->parts + l * v->n_parts, (size_t)v->n_parts * sizeof(*part)); // with the sizes that data decided
         for (int i = 0; i < n; i++) {
             const void *at = i < v->n_parts ? v->parts[l * v->n_parts + i].at : kept; // positions come last

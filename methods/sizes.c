@@ -49,6 +49,8 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
 
     if (!drop)
         return n_tokens;
+    if (drop->method->store)
+        return n_tokens;
     if (!config_knows_rows(config)) {
         const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
         return budget->method->most(budget->value, drop->value[0], n_tokens); // the first parameter is drop
@@ -64,9 +66,10 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
 
 bool config_knows_rows(const struct config *config)
 {
-    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
+    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET),
+                              *drop = config_stage_of(config, METHOD_DROP);
 
-    return !budget || !budget->method->most;
+    return (!budget || !budget->method->most) && (!drop || !drop->method->store);
 }
 
 struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
@@ -156,7 +159,7 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
     int G = shape->n_kv_heads, n_parts = 0;
     int64_t rows[HEAD_PART_MAX] = { 0 }, numbers[HEAD_PART_MAX] = { 0 };
     struct head_part head[HEAD_PART_MAX];
-    const struct config_stage *quantise = config_stage_of(config, METHOD_QUANTISE);
+    const struct config_stage *last = config->n_stages ? &config->stage[config->n_stages - 1] : NULL;
     bool ragged = config_is_ragged(config);
 
     for (int g = 0; g < G; g++) {
@@ -172,8 +175,8 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
         part[i] = ragged ? ragged_part(h, rows[i], numbers[i])
                          : (struct packed_part){ h->name, h->dtype, 3, { G, h->rows, h->cols }, NULL, false };
     }
-    if (quantise && quantise->method->layer_parts)
-        n_parts += quantise->method->layer_parts(quantise->value, shape, lengths, part + n_parts);
+    if (last && last->method->layer_parts)
+        n_parts += last->method->layer_parts(last->value, shape, lengths, part + n_parts);
     if (ragged)
         part[n_parts++] = (struct packed_part){ "lengths", DTYPE_I32, 1, { G }, NULL, false };
     return n_parts;
@@ -209,7 +212,7 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
                (int64_t)shape->n_layers * shape->n_kv_heads * (int64_t)sizeof(int32_t);
     for (int l = 0; l < shape->n_layers; l++) {
         int n_keep = config_n_keep(config, shape, n_tokens, l);
-        int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep, 0 }, 0, part);
+        int n = parts_of_layer(config, shape, &(struct layer_lengths){ l, &n_keep, 0, n_tokens }, 0, part);
         for (int i = 0; i < n; i++)
             bytes += (int64_t)packed_part_bytes(&part[i]);
     }

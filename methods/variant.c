@@ -1,9 +1,8 @@
-/* variant.c - from a full cache to its variants: score once, round the cache to the numbers that payloads hold, then
- * select, gather, quantise.
+/* variant.c - from a full cache and its scores to a variant: select, gather, quantise.
  *
- * Everything large is on the device, in the pool. Scores come first and stay; then, variant by variant, rows, which
- * stay, and above them the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions,
- * packed tensors) to the host.
+ * Everything large is on the device, in the pool: after the scores, variant by variant, rows, which stay, and above them
+ * the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions, packed tensors) to the
+ * host.
  */
 #include "methods/variant_internal.h"
 
@@ -14,127 +13,9 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- scores ------------------------------------------------------------ */
-
-/* The scores of one dropping or merging method with its parameters, all layers. */
-struct scores {
-    struct config_stage stage; // scores do not depend on its budget
-    float *at;                 // (L * G, T), on the device
-    double *share;             // [L] of a method with score_shares; else NULL
-    double seconds;            // to compute the scores
-};
-
-struct compressor {
-    const struct kv_full *full;
-    struct scores *scores; // [n_scores]
-    int n_scores;
-};
-
-static int call_score(struct scores *s, const struct kv_full *full, struct err *err)
-{
-    const struct method *m = s->stage.method;
-
-    if (m->score)
-        return m->score(full, s->stage.value, s->at, err);
-    if (m->score_head || m->plugin)
-        return host_score(full, m, s->stage.value, s->at, err);
-    s->share = calloc((size_t)full->shape.n_layers, sizeof(*s->share));
-    return s->share ? m->score_shares(full, s->stage.value, s->at, s->share, err) : err_nomem(err);
-}
-
-/* The seconds that prefill took for side outputs. */
-static double need_seconds(const struct kv_full *full, unsigned needs)
-{
-    return (needs & NEED_COLUMN_SUMS ? full->column_sums_s : 0) + (needs & NEED_REPEAT ? full->repeat_s : 0) +
-           (needs & NEED_MOMENTS ? full->moments_s : 0) + (needs & NEED_VALUE_NORMS ? full->value_norms_s : 0);
-}
-
-static int compute_scores(struct scores *s, const struct kv_full *full, struct err *err)
-{
-    struct backend *be = full->backend;
-    size_t mark = pool_mark(full->pool);
-    const struct method *method = s->stage.method;
-    double start = be->clock(be);
-    int code = call_score(s, full, err);
-
-    s->seconds = be->clock(be) - start + need_seconds(full, method->needs);
-    pool_reset(full->pool, mark);
-    if (code == 0)
-        code = be->sync(be, err);
-    return code ? err_wrap(err, "%s", method->name) : 0;
-}
-
-/* Takes all memory that stays before the first scoring, because scoring takes temporary memory from the same pool. */
-static int compute_all(struct compressor *c, const struct config *const *configs, int n, struct err *err)
-{
-    const struct kv_full *full = c->full;
-
-    for (int i = 0; i < n; i++)
-        if (method_plugin_keep(full, configs[i], err))
-            return err->code;
-    for (int i = 0; i < n * SCORED_KINDS; i++) {
-        const struct config_stage *stage = new_scores(configs, i / SCORED_KINDS, scored_kind[i % SCORED_KINDS]);
-        if (!stage)
-            continue;
-        struct scores *s = &c->scores[c->n_scores++];
-        s->stage = *stage;
-        s->at = pool_take(full->pool, score_bytes(&full->shape, full->n_tokens), err);
-        if (!s->at)
-            return err->code;
-    }
-    for (int i = 0; i < c->n_scores; i++)
-        if (compute_scores(&c->scores[i], full, err))
-            return err->code;
-    return 0;
-}
-
-struct compressor *compressor_new(const struct kv_full *full, const struct config *const *configs, int n,
-                                  struct err *err)
-{
-    struct compressor *c = calloc(1, sizeof(*c));
-    size_t mark = pool_mark(full->pool);
-
-    if (c)
-        c->scores = calloc((size_t)n * SCORED_KINDS + 1, sizeof(*c->scores));
-    if (!c || !c->scores) {
-        compressor_free(c);
-        err_nomem(err);
-        return NULL;
-    }
-    c->full = full;
-    if (compute_all(c, configs, n, err) || round_cache(full, err)) {
-        pool_reset(full->pool, mark);
-        compressor_free(c);
-        return NULL;
-    }
-    return c;
-}
-
-void compressor_free(struct compressor *c)
-{
-    if (!c)
-        return;
-    for (int i = 0; i < c->n_scores; i++)
-        free(c->scores[i].share);
-    free(c->scores);
-    free(c);
-}
-
-/* The scores of a stage; NULL: no stage, or one without scores. */
-static const struct scores *find_scores(const struct compressor *c, const struct config_stage *stage)
-{
-    int i = 0;
-
-    if (!stage || !has_scores(stage->method))
-        return NULL;
-    while (i < c->n_scores && !same_scores(&c->scores[i].stage, stage))
-        i++;
-    assert(i < c->n_scores); // the compressor was made with a config that has these scores
-    return &c->scores[i];
-}
 
 int variant_whole(const struct variant *v, int layer)
 {
@@ -155,6 +36,19 @@ struct making {
     int32_t *lengths;            // [L * G]: rows of each head
     char *rows;                  // of all heads, on the device
 };
+
+/* Does the config keep all rows and read some? It has one stage then. */
+static bool reads_part(const struct config *config)
+{
+    return config->n_stages == 1 && config->stage[0].method->store;
+}
+
+static struct layer_lengths layer_of(const struct making *m, int layer)
+{
+    const int *n = m->lengths + (size_t)layer * (size_t)m->v->shape.n_kv_heads;
+
+    return (struct layer_lengths){ layer, n, variant_whole(m->v, layer), m->v->n_tokens };
+}
 
 static size_t n_heads(const struct variant *v)
 {
@@ -222,7 +116,8 @@ static int get_lengths(struct making *m, struct err *err)
     if (layers > 0)
         return share_lengths(m, layers, err);
     for (size_t h = 0; h < n_heads(v); h++)
-        m->lengths[h] = config_n_keep(v->config, &v->shape, v->n_tokens, (int)(h / G));
+        m->lengths[h] = reads_part(v->config) ? (int)lround(m->scores->share[h / G] * v->n_tokens)
+                                              : config_n_keep(v->config, &v->shape, v->n_tokens, (int)(h / G));
     return budget ? rewrite_scores(m, budget, err) : 0;
 }
 
@@ -487,13 +382,12 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
 static int list_parts(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
-    size_t G = (size_t)v->shape.n_kv_heads;
 
     v->parts = calloc((size_t)v->shape.n_layers * PART_MAX, sizeof(*v->parts));
     if (!v->parts)
         return err_nomem(err);
     for (int l = 0; l < v->shape.n_layers; l++) {
-        const struct layer_lengths lengths = { l, m->lengths + (size_t)l * G, variant_whole(v, l) };
+        const struct layer_lengths lengths = layer_of(m, l);
         v->n_parts = config_parts(v->config, &v->shape, &lengths, v->parts + l * v->n_parts);
         struct packed_part *part = v->parts + l * v->n_parts, *last = part + v->n_parts - 1;
         if (m->detail != VARIANT_PAYLOAD || !config_is_ragged(v->config))
@@ -533,6 +427,48 @@ static int quantise_all(struct making *m, const struct config_stage *stage, stru
     return code;
 }
 
+/* The tensors of what is kept and not read, in host memory. */
+static int store_unread(struct making *m, struct err *err)
+{
+    struct variant *v = m->v;
+    const struct config_stage *stage = &v->config->stage[0];
+    size_t G = (size_t)v->shape.n_kv_heads, row = (size_t)v->n_tokens * sizeof(float);
+    const int32_t *kept = v->kept;
+    float *score = malloc(row);
+    int code = score ? 0 : err_nomem(err);
+
+    for (int l = 0; l < v->shape.n_layers && !code; l++) {
+        struct packed_part *part = v->parts + l * v->n_parts;
+        const struct stored_layer layer = { m->full, l, m->lengths[(size_t)l * G], kept, score, part + 2 };
+        for (int i = 2; i < v->n_parts && !code; i++) { // after `k` and `v`
+            part[i].at = part[i].at ? part[i].at : malloc(packed_part_bytes(&part[i]) + 1);
+            code = part[i].at ? 0 : err_nomem(err);
+        }
+        if (!code)
+            code = v->backend->read(v->backend, score, m->score + (size_t)l * G * (size_t)v->n_tokens, row, err);
+        if (!code)
+            code = stage->method->store(&layer, stage->value, err);
+        if (kept)
+            kept += G * (size_t)layer.n;
+    }
+    free(score);
+    return code;
+}
+
+/* Adds up the bytes. */
+static void count_bytes(struct making *m)
+{
+    struct variant *v = m->v;
+
+    for (int i = 0; i < v->shape.n_layers * v->n_parts; i++)
+        v->bytes += (int64_t)packed_part_bytes(&v->parts[i]);
+    v->bytes_read = v->bytes;
+    for (int l = 0; l < v->shape.n_layers && reads_part(v->config); l++) {
+        const struct layer_lengths lengths = layer_of(m, l);
+        v->bytes_read -= v->config->stage[0].method->unread(v->config->stage[0].value, &v->shape, &lengths);
+    }
+}
+
 static int make_variant(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
@@ -544,8 +480,9 @@ static int make_variant(struct making *m, struct err *err)
         return err_nomem(err);
     if (fill_rows(m, err) || list_parts(m, err) || (packer && quantise_all(m, packer, err)))
         return err->code;
-    for (int i = 0; i < v->shape.n_layers * v->n_parts; i++)
-        v->bytes += (int64_t)packed_part_bytes(&v->parts[i]);
+    if (m->detail == VARIANT_PAYLOAD && reads_part(v->config) && store_unread(m, err))
+        return err->code;
+    count_bytes(m);
     for (size_t h = 0; h < n_heads(v); h++)
         v->keep_frac += m->lengths[h];
     v->keep_frac /= (double)n_heads(v) * v->n_tokens;
@@ -556,7 +493,7 @@ static int make_variant(struct making *m, struct err *err)
 int compressor_variant(struct compressor *c, const struct config *config, enum variant_detail detail,
                        struct variant *out, struct err *err)
 {
-    const struct kv_full *full = c->full;
+    const struct kv_full *full = compressor_full(c);
     size_t mark = pool_mark(full->pool);
 
     *out = (struct variant){
@@ -568,8 +505,8 @@ int compressor_variant(struct compressor *c, const struct config *config, enum v
                         .v = out,
                         .detail = detail,
                         .sizes = config_sizes(config, &full->shape, full->n_tokens),
-                        .scores = find_scores(c, config_stage_of(config, METHOD_DROP)),
-                        .merged = find_scores(c, config_stage_of(config, METHOD_MERGE)) };
+                        .scores = compressor_scores(c, config_stage_of(config, METHOD_DROP)),
+                        .merged = compressor_scores(c, config_stage_of(config, METHOD_MERGE)) };
     m.score = m.scores ? m.scores->at : NULL;
     int code = make_variant(&m, err);
     free(m.lengths);

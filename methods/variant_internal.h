@@ -27,6 +27,21 @@ const struct config_stage *new_scores(const struct config *const *configs, int i
 /* Bytes of the scores of one stage in the pool. */
 size_t score_bytes(const struct kv_shape *shape, int n_tokens);
 
+/* The scores of one dropping or merging method with its parameters, all layers. */
+struct scores {
+    struct config_stage stage; // scores do not depend on its budget
+    float *at;                 // (L * G, T), on the device
+    double *share;             // [L] of a method with score_shares; else NULL
+    double seconds;            // to compute the scores
+};
+
+/* Those of a stage; NULL: no stage, or one without scores. */
+const struct scores *compressor_scores(const struct compressor *c, const struct config_stage *stage);
+const struct kv_full *compressor_full(const struct compressor *c);
+
+/* The seconds that prefill took for side outputs (enum method_need). */
+double need_seconds(const struct kv_full *full, unsigned needs);
+
 /* Rounds the numbers of a full cache to bf16. */
 int round_cache(const struct kv_full *full, struct err *err) MUST_CHECK;
 

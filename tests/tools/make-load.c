@@ -84,7 +84,7 @@ static int fill_tensors(const struct config *config, int n_tokens, const char *i
 
     for (int h = 0; h < shape.n_kv_heads; h++)
         lengths[h] = n_kept;
-    int n = packed_payload_layout(config, &shape, n_tokens, &(struct layer_lengths){ 0, lengths, 0 }, part);
+    int n = packed_payload_layout(config, &shape, &(struct layer_lengths){ 0, lengths, 0, n_tokens }, part);
     struct rng rng = rng_named(7, ids_are_given() ? ids_file : id);
 
     tensor[0] = payload_tokens(n_tokens);

@@ -278,6 +278,90 @@ Test(dropping, chunkkv_keeps_whole_chunks)
     }
 }
 
+struct impress {
+    double load;
+    int probe, chunk;
+    bool reorder;
+};
+
+/* How many tokens of a layer matter more than token t. */
+static int rank_of(const struct cache *c, int layer, int probe, int t)
+{
+    int T = c->full.n_tokens, rank = 0;
+    double sum[2] = { 0 };
+
+    for (int u = 0; u < T; u++) {
+        sum[0] = sum[1] = 0;
+        for (int g = 0; g < probe && g < G; g++) {
+            sum[0] += (double)c->column_sums[(layer * G + g) * T + t];
+            sum[1] += (double)c->column_sums[(layer * G + g) * T + u];
+        }
+        rank += sum[1] > sum[0] || (sum[1] == sum[0] && u < t);
+    }
+    return rank;
+}
+
+/* The positions that a layer reads; returns how many. */
+static int read_positions(const struct cache *c, int layer, const struct impress *x, int32_t *at)
+{
+    int T = c->full.n_tokens, n = 0, important = (int)ceil(T * x->load);
+    bool *chunk = calloc((size_t)T, sizeof(*chunk));
+
+    for (int t = 0; t < T; t++) {
+        int rank = rank_of(c, layer, x->probe, t);
+        if (rank < important)
+            chunk[(x->reorder ? rank : t) / x->chunk] = true;
+    }
+    for (int t = 0; t < T; t++)
+        if (chunk[(x->reorder ? rank_of(c, layer, x->probe, t) : t) / x->chunk])
+            at[n++] = t;
+    free(chunk);
+    return n;
+}
+
+/* Chunks with important tokens are read, in all heads of a layer; all is kept. */
+Test(dropping, impress_reads_chunks_of_important_tokens)
+{
+    static const struct {
+        const char *config;
+        struct impress x;
+    } at[] = { { "impress:load=0.05:chunk=7", { 0.05, 3, 7, false } },
+               { "impress:load=0.25:chunk=7", { 0.25, 3, 7, false } },
+               { "impress:load=0.5:chunk=2:probe=1", { 0.5, 1, 2, false } },
+               { "impress:load=0.25", { 0.25, 3, 64, false } }, // one chunk
+               { "impress:load=0.000001:chunk=1", { 0.000001, 3, 1, false } },
+               { "impress:load=1:chunk=7", { 1, 3, 7, false } },
+               { "impress:load=0.05:chunk=7:reorder=yes", { 0.05, 3, 7, true } },
+               { "impress:load=0.25:chunk=7:reorder=yes:probe=1", { 0.25, 1, 7, true } },
+               { "impress:load=0.95:chunk=7:reorder=yes", { 0.95, 3, 7, true } },
+               { "impress:load=1:reorder=yes", { 1, 3, 64, true } } };
+    enum { T = 61 };
+    int32_t kept[T];
+
+    for (int b = 0; b < BACKENDS; b++) {
+        struct cache c;
+        if (!cache_open(&c, backends[b][0], backends[b][1], T))
+            continue;
+        for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
+            struct config config = config_of(at[i].config);
+            struct made m = made_of(&c, &config);
+            const int32_t *is = m.v.kept;
+            int64_t bytes = (int64_t)L * G * (T * 4 * K + 4) + (at[i].x.reorder ? L * T * 4 : 0), read = bytes;
+            for (int h = 0; h < L * G; h++) {
+                int n = read_positions(&c, h / G, &at[i].x, kept);
+                cr_assert_eq(m.v.rows[h].n, n, "%s: head %d: %d, not %d", at[i].config, h, m.v.rows[h].n, n);
+                cr_assert(is ? memcmp(is, kept, (size_t)n * sizeof(*kept)) == 0 : n == T, "%s", at[i].config);
+                is += is ? n : 0;
+                read -= (int64_t)(T - n) * 2 * K * (h % G < at[i].x.probe ? 1 : 2); // the values alone of a probe head
+            }
+            cr_assert(m.v.bytes == bytes && m.v.bytes_read == read, "%s: %lld, %lld", at[i].config,
+                      (long long)m.v.bytes_read, (long long)read);
+            made_release(&m);
+        }
+        cache_release(&c);
+    }
+}
+
 /* Whole chunks: how many rows they are depends on the last, shorter one. */
 Test(dropping, chunkkv_keeps_at_most_so_many_rows)
 {

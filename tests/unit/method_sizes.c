@@ -224,7 +224,7 @@ Test(methods, kvzip_drops_as_many_as_kvpress)
 Test(methods, ragged_tensors_have_their_heads_one_after_another)
 {
     const struct config ada = config_of("adakv+snapkv:drop=0.5+kivi:bits=4");
-    const struct layer_lengths lengths = { 1, (const int[]){ 100, 33 }, 0 };
+    const struct layer_lengths lengths = { 1, (const int[]){ 100, 33 }, 0, 0 };
     static const struct {
         const char *name;
         int n_dims;
@@ -258,7 +258,7 @@ Test(methods, cachegen_has_a_stream_for_each_channel_and_chunk)
     struct packed_part part[PART_MAX];
 
     for (int i = 0; i < 4; i++) {
-        const struct layer_lengths lengths = { i < 2 ? 2 : 10, (const int[]){ 600, 33 }, 0 };
+        const struct layer_lengths lengths = { i < 2 ? 2 : 10, (const int[]){ 600, 33 }, 0, 0 };
         int64_t cdfs = i % 2 ? 4 * 64 : 2 * 64;
         cr_assert_eq(config_parts(&config[i % 2], &shape, &lengths, part), 10);
         for (int j = 0; j < 10; j++)
@@ -293,7 +293,7 @@ Test(methods, kivi_packs_from_its_residual_on)
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         const int n[] = { at[i].n, at[i].n };
-        cr_assert_eq(config_parts(&c, &small, &(struct layer_lengths){ 0, n, 0 }, part), 8);
+        cr_assert_eq(config_parts(&c, &small, &(struct layer_lengths){ 0, n, 0, 0 }, part), 8);
         cr_assert_eq(part[0].dim[1], at[i].n - at[i].keys, "%d tokens", at[i].n);
         cr_assert_eq(part[1].dim[2], at[i].keys / 8, "%d tokens", at[i].n);
         cr_assert_eq(part[4].dim[1], at[i].n - at[i].values, "%d tokens", at[i].n);

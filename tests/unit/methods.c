@@ -73,7 +73,7 @@ Test(config, says_what_is_wrong)
     static const char *const bad[][2] = {
         { "",
           "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-          "kvzip, lagkv, random, cur, expected_attention, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
+          "kvzip, lagkv, random, cur, expected_attention, impress, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -178,6 +178,13 @@ Test(config, says_what_a_chain_needs)
         { "arkv:drop=0.5+knorm:drop=0.5", "arkv and knorm are both dropping methods" },
         { "arkv:drop=0.5:window=1", "arkv: window must be a whole number from 2 to 4096, not '1'" },
         { "arkv:drop=0.5:stats=mine", "arkv: stats must be code or paper, not 'mine'" },
+        { "impress:load=0.5+kivi:bits=4", "impress keeps all tokens, so nothing stands beside it in a chain" },
+        { "adakv+impress:load=0.5", "impress keeps all tokens, so nothing stands beside it in a chain" },
+        { "impress:load=1.5", "impress: load must be a number from 1e-06 to 1, not '1.5'" },
+        { "impress:load=0", "impress: load must be" },
+        { "impress:load=0.5:chunk=0", "impress: chunk must be a whole number from 1 to 4096, not '0'" },
+        { "impress:load=0.5:reorder=1", "impress: reorder must be no or yes, not '1'" },
+        { "impress", "impress needs load, the share of tokens whose chunks are read: impress:load=..." },
         { "arkv", "arkv needs drop, the share of KV pairs removed: arkv:drop=..." },
     };
     expect_refused(bad, sizeof(bad) / sizeof(*bad));

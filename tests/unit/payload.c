@@ -157,7 +157,10 @@ Test(payload, holds_the_rows_of_a_variant)
                                         "kvzip:drop=0.4+kivi:bits=2",
                                         "chunkkv:length=3+h2o:drop=0.5",
                                         "chunkkv:length=7+knorm:drop=0",
-                                        "chunkkv:length=7+h2o:drop=0.5+cachegen" };
+                                        "chunkkv:length=7+h2o:drop=0.5+cachegen",
+                                        "impress:load=0.1:chunk=3",
+                                        "impress:load=0.1:chunk=3:reorder=yes",
+                                        "impress:load=1:reorder=yes" };
     enum { NAMES = sizeof(name) / sizeof(*name) };
     static const char *const dtype[] = { "f32", "bf16" };
     char path[] = "/tmp/evp-payload-XXXXXX";
@@ -243,6 +246,45 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
     unlink(path);
 }
 
+/* What is kept and not read is there, too: with the rows that are read, every row of the cache, once. */
+Test(payload, keeps_what_it_does_not_read)
+{
+    struct config config = config_of("impress:load=0.1:chunk=3:reorder=yes:probe=1");
+    char path[] = "/tmp/evp-payload-XXXXXX";
+    struct cache c;
+    struct packed_payload p;
+    struct err err;
+
+    close(mkstemp(path));
+    cache_init(&c, 100);
+    struct made m = made_of(&c, &config);
+    cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    for (int l = 0; l < L; l++) {
+        size_t rest = 0;
+        const int32_t *order = tensor(&p, l, "order");
+        for (int g = 0; g < G; g++) {
+            const int32_t *kept = (const int32_t *)tensor(&p, l, "positions") + (ptrdiff_t)g * m.v.rows[l * G].n;
+            for (int t = 0, taken = 0; t < 100; t++) {
+                if (taken < m.v.rows[l * G].n && kept[taken] == t) {
+                    taken++;
+                    continue;
+                }
+                expect_bf16(tensor(&p, l, "k_rest"), rest, c.k[l * G + g] + (ptrdiff_t)t * K, 1);
+                expect_bf16(tensor(&p, l, "v_rest"), rest++, c.v[l * G + g] + (ptrdiff_t)t * K, 1);
+            }
+        }
+        for (int i = 1; i < 100; i++) { // the probe is head 0
+            const float *sums = c.column_sums + (ptrdiff_t)l * G * 100;
+            cr_assert(sums[order[i]] <= sums[order[i - 1]]);
+        }
+    }
+    packed_payload_close(&p);
+    made_release(&m);
+    cache_release(&c);
+    unlink(path);
+}
+
 /* The same of a quantiser that works in host memory, from copies of the tensors. */
 Test(payload, of_streams_decodes_to_the_variant)
 {
@@ -264,7 +306,7 @@ Test(payload, of_streams_decodes_to_the_variant)
             struct packed_part part[PART_MAX];
             int n[G];
             packed_payload_lengths(&p, l, n);
-            const struct layer_lengths lengths = { l, n, 0 };
+            const struct layer_lengths lengths = { l, n, 0, 100 };
             int n_parts = stage->method->layer_parts(stage->value, &p.shape, &lengths, part);
             for (int j = 0; j < n_parts; j++) {
                 char tensor_name[64];
@@ -408,6 +450,8 @@ Test(payload, refuses_lengths_that_do_not_add_up)
     free(image.at);
     expect_refused_with("chunkkv+h2o:drop=0.2", "chunkkv+h2o:drop=0.2", "chunkkv+h2o:drop=0.9",
                         "adds up to 160 tokens, but chunkkv+h2o:drop=0.9 keeps at most 40");
+    expect_refused_with("impress:load=0.1:chunk=3", "layers.1.k_rest\":{", "layers.1.k_rent\":{",
+                        "'layers.1.k_rest' is missing");
     expect_refused_with(ragged, "layers.1.lengths\":{\"dtype\":\"I32\",", "layers.1.lengths\":{\"dtype\":\"F32\",",
                         "'layers.1.lengths' is F32, not I32");
     expect_refused_with(ragged, "layers.1.lengths\":{", "layers.1.lengthz\":{", "'layers.1.lengths' is missing");

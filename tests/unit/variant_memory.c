@@ -24,6 +24,7 @@ static const char *const lists[][6] = {
     { "knorm:drop=0.3+merge_cos", NULL },
     { "arkv:drop=0.3:window=8", "arkv:drop=0.7:window=8", "arkv:drop=0.01:window=16", NULL },
     { "kvzip:drop=0.5", "kvzip:drop=0.9:prefix=kvpress:over=layer", NULL },
+    { "impress:load=0.1:chunk=3", "impress:load=1:reorder=yes", "h2o:drop=0.5", NULL },
     { "kvzip:drop=0.3+kivi:bits=2", "kvzip:drop=0.6:over=layer+kivi:bits=4", NULL },
     { "int4:group=32", "adakv+knorm:drop=0.5+int8:group=16", "adakv+knorm:drop=0.9+nvfp4", NULL },
     { "turboquant:bits=3", "adakv+knorm:drop=0.5+turboquant:bits=4:rotation=qr:values=uniform", NULL },

@@ -35,6 +35,8 @@ static const char *const every_method[] = {
     "kvzip:drop=0.333:over=layer",
     "chunkkv:length=7+h2o:drop=0.5",
     "chunkkv+cur:drop=0.9",
+    "impress:load=0.2:chunk=3",
+    "impress:load=0.2:chunk=3:reorder=yes:probe=1",
 };
 enum { METHODS = sizeof(every_method) / sizeof(*every_method) };
 

@@ -12,7 +12,7 @@ for config in none kivi:bits=4 kivi:bits=2:group=64:residual=64 keydiff:drop=0.5
 	cachegen cachegen:cdf=chunk keydiff:drop=0.5+cachegen adakv+snapkv:drop=0.2:window=8+cachegen \
 	fp8 snapkv:drop=0.5:window=8+fp8:scale=token adakv+snapkv:drop=0.2:window=8+fp8:scale=one \
 	arkv:drop=0.2:window=8 snapkv:drop=0.5:window=8+cam:window=8 \
-	chunkkv:length=7+snapkv:drop=0.5:window=8 kvzip:drop=0.2 \
+	chunkkv:length=7+snapkv:drop=0.5:window=8 kvzip:drop=0.2 impress:load=0.1:chunk=4 impress:load=0.1:chunk=4:reorder=yes \
 	int4 snapkv:drop=0.5:window=8+nvfp4 snapkv:drop=0.8:window=8+turboquant:bits=4 \
 	snapkv:drop=0.8:window=8+turboquant:bits=3:rotation=qr:outliers=32:norm=f32 \
 	adakv+snapkv:drop=0.8:window=8+turboquant:bits=3:values=uniform adakv+snapkv:drop=0.8:window=8+int8:group=16; do

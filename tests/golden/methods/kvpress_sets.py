@@ -5,6 +5,7 @@ called as its own hook would call it. h2o needs the attention itself, which only
 gets a prefill of its own. AdaKVPress leaves the cache whole and says which keys are to be masked. KVzipPress does too,
 after passes of its own over the cache, whose scores serve all its configs.
 """
+import math
 import packing
 import torch
 from kvpress import (AdaKVPress, BlockPress, ChunkKVPress, CriticalKVPress, CURPress, ExpectedAttentionPress, KeyDiffPress,
@@ -42,6 +43,24 @@ class H2OPress(ObservedAttentionPress):
         return sums
 
 
+class ImpressPress(ObservedAttentionPress):
+    """What impress reads, by transformers' attention: chunks of tokens in order, or in that of their importance."""
+
+    def __init__(self, load, probe="3", chunk="64", reorder="no"):
+        super().__init__()
+        self.load, self.probe, self.chunk, self.reorder = float(load), int(probe), int(chunk), WORDS[reorder]
+
+    def compress(self, module, hidden_states, keys, values, attentions, kwargs):
+        n, heads = keys.shape[2], keys.shape[1]
+        importance = attentions.sum(2).view(heads, -1, n).sum(1)[:self.probe].sum(0)
+        order = importance.sort(descending=True, stable=True).indices
+        rows = order if self.reorder else torch.arange(n)
+        important = torch.isin(rows, order[:math.ceil(n * self.load)])
+        read = [c for c, i in zip(rows.split(self.chunk), important.split(self.chunk)) if i.any()]
+        at = torch.cat(read).sort().values
+        return keys[:, :, at], values[:, :, at]
+
+
 def press_of(config):
     """A chain of our names as a press."""
     if config.endswith("+merge_cos"):
@@ -49,6 +68,8 @@ def press_of(config):
     stages = [stage.split(":") for stage in config.split("+")]
     name, *params = stages[-1]
     given = dict(p.split("=") for p in params)
+    if name == "impress":
+        return ImpressPress(**given)
     names = {**NAMES, **(CUR_NAMES if name == "cur" else {})}
     block = int(given.pop("block", 0)) if name == "keydiff" else 0
     press = H2OPress if given.pop("recent", None) else PRESSES[name]
@@ -83,7 +104,7 @@ class Every(BasePress):
         self.queries.append(q.reshape(keys.shape[1], -1, *q.shape[1:]).transpose(1, 2))
         for name, press in self.presses.items():
             given = (module, hidden_states, keys, values, attentions, kwargs)
-            if isinstance(press, (BlockPress, ChunkKVPress)):
+            if isinstance(press, (BlockPress, ChunkKVPress, ImpressPress)):
                 places = torch.arange(keys.shape[2]).view(1, 1, -1, 1).expand_as(values)
                 chosen = press.compress(module, hidden_states, keys, places, attentions, kwargs)[1]
                 self.chosen[name].append(chosen[0, ..., 0])

@@ -23,7 +23,9 @@ CONFIGS = ["knorm:drop=0.1", "knorm:drop=0.5", "knorm:drop=0.9", "keydiff:drop=0
            "adakv:safeguard=0+snapkv:drop=0.5:window=16", "chunkkv+snapkv:drop=0.1:window=16",
            "chunkkv+snapkv:drop=0.5:window=16", "chunkkv+snapkv:drop=0.9:window=16", "chunkkv:length=7+knorm:drop=0.5",
            "kvzip:drop=0.1:prefix=kvpress", "kvzip:drop=0.5:prefix=kvpress",
-           "kvzip:drop=0.9:prefix=kvpress", "kvzip:drop=0.5:prefix=kvpress:over=layer"]
+           "kvzip:drop=0.9:prefix=kvpress", "kvzip:drop=0.5:prefix=kvpress:over=layer",
+           "impress:load=0.05:chunk=8", "impress:load=0.25", "impress:load=0.5:chunk=4:probe=1",
+           "impress:load=0.05:chunk=8:reorder=yes", "impress:load=0.25:reorder=yes", "impress:load=0.5:chunk=4:reorder=yes"]
 TEXT = open("/usr/share/common-licenses/BSD").read()[:1100].rsplit(None, 1)[0]
 
 

@@ -61,7 +61,8 @@ def size(config, n, layers=None):
         keys, values = n - n % 32, max(0, n - 32)
         packed = (keys + values) * (HEAD_DIM * bits // 8 + HEAD_DIM // 32 * 4)
         total = LAYERS * KV_HEADS * (packed + (2 * n - keys - values) * HEAD_DIM * 2)
-    return total + LAYERS * KV_HEADS * 4 * config.startswith(("adakv", "chunkkv", "kvzip"))
+    total += LAYERS * KV_HEADS * 4 * config.startswith(("adakv", "chunkkv", "kvzip", "impress"))
+    return total + LAYERS * n * 4 * ("reorder=yes" in config)
 
 
 def stream(kind, header, rows):
