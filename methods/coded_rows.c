@@ -2,7 +2,6 @@
  * encoded, decoded, and written back. */
 #include "methods/variant_internal.h"
 
-#include "base/half.h"
 #include "methods/head_work.h"
 
 #include <stdlib.h>
@@ -35,14 +34,11 @@ static int read_side(const struct side *s, const struct coded_rows *rows, struct
 
 static void write_side(const struct side *s, const struct coded_rows *rows)
 {
-    bool narrow = s->be->dtype == DTYPE_BF16;
     const float *from = rows->x;
 
     for (int g = 0; g < rows->shape->n_kv_heads; g++) {
         size_t n = (size_t)s->head[g].n * s->row;
-        for (size_t i = 0; narrow && i < n; i++)
-            s->narrow[i] = bf16_from_f32(from[i]);
-        s->be->write(s->be, rows_of(s, rows, g), narrow ? (const void *)s->narrow : from, n * dtype_size(s->be->dtype));
+        write_from_f32(s->be, rows_of(s, rows, g), from, n, s->narrow);
         from += n;
     }
 }

@@ -328,12 +328,13 @@ const struct config_named config_named[] = {
      * CaM and TurboQuant as those it compares them with. */
     { "papers", "keydiff:drop=0.1..0.9/0.2,knorm:drop=0.1..0.9/0.2,snapkv:drop=0.1..0.9/0.2,kvzip:drop=0.1..0.9/0.2,"
                 "streamingllm:drop=0.5..0.9/0.2,kivi:bits=4,kivi:bits=2,"
+                "impress:load=0.05,impress:load=0.25,impress:load=0.25:reorder=yes,"
                 "arkv:drop=0.66,arkv:drop=0.795,arkv:drop=0.878,fp8,"
                 "snapkv:drop=0.75:window=32:kernel=7,snapkv:drop=0.75:window=32:kernel=7+cam,"
                 "turboquant:bits=4:rotation=qr:norm=f32,turboquant:bits=3:rotation=qr:outliers=32:norm=f32" },
     { "all", "papers,pyramidkv:drop=0.5,tova:drop=0.5,h2o:drop=0.5,h2o:drop=0.5:recent=half,lagkv:drop=0.5,"
              "random:drop=0.5,cur:drop=0.5,expected_attention:drop=0.5,keydiff:drop=0.5:block=128,"
-             "adakv+snapkv:drop=0.5,criticalkv+snapkv:drop=0.5,snapkv:drop=0.5+merge_cos,"
+             "adakv+snapkv:drop=0.5,criticalkv+snapkv:drop=0.5,chunkkv+snapkv:drop=0.5,snapkv:drop=0.5+merge_cos,"
              "cachegen,int8,int4,nvfp4,turboquant:bits=4,turboquant:bits=3,snapkv:drop=0.5+kivi:bits=4" },
     { NULL, NULL },
 };

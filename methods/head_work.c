@@ -54,6 +54,17 @@ int read_as_f32(struct backend *be, float *to, const void *at, size_t n, struct 
     return 0;
 }
 
+void write_from_f32(struct backend *be, void *at, const float *from, size_t n, uint16_t *narrow)
+{
+    if (be->dtype == DTYPE_F32) {
+        be->write(be, at, from, n * sizeof(*from));
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        narrow[i] = bf16_from_f32(from[i]);
+    be->write(be, at, narrow, n * sizeof(*narrow));
+}
+
 static int copy_layer(struct layer_copy *c, int layer, struct err *err)
 {
     const struct kv_full *full = c->full;

@@ -10,6 +10,9 @@
 /* Reads n numbers, of the backend's dtype, as f32. */
 int read_as_f32(struct backend *be, float *to, const void *at, size_t n, struct err *err) MUST_CHECK;
 
+/* Writes n numbers in the backend's dtype. narrow: room for n numbers. */
+void write_from_f32(struct backend *be, void *at, const float *from, size_t n, uint16_t *narrow);
+
 /* What a head keeps of its tokens. */
 struct host_kept {
     const int32_t *at; // (n): ascending positions

@@ -77,12 +77,9 @@ static int write_layer(int layer, void *arg, struct err *err)
         const struct kv_rows *rows = &m->job->rows[layer * m->full->shape.n_kv_heads + g];
         float *v = values_of(m, g);
         size_t n = (size_t)rows->n * (size_t)m->full->shape.head_dim;
-        for (size_t i = 0; i < n; i++) {
-            m->bf16[i] = bf16_from_f32(v[i]);
-            v[i] = bf16_to_f32(m->bf16[i]);
-        }
-        bool is_f32 = m->full->shape.dtype == DTYPE_F32;
-        be->write(be, rows->v, is_f32 ? (void *)v : m->bf16, n * (is_f32 ? sizeof(*v) : sizeof(*m->bf16)));
+        for (size_t i = 0; i < n; i++)
+            v[i] = bf16_to_f32(bf16_from_f32(v[i])); // as payloads hold it
+        write_from_f32(be, rows->v, v, n, m->bf16);
     }
     return 0;
 }
