@@ -109,9 +109,12 @@ def read_tensors(path):
 
 
 def kept_positions(tensors):
-    """[layer][head]: sorted list."""
-    kept = []
+    """[layer][head]: sorted list. A layer without positions has all."""
+    kept, n = [], tensors["tokens"][1][0]
     for layer in range(LAYERS):
+        if f"layers.{layer}.positions" not in tensors:
+            kept.append([list(range(n))] * KV_HEADS)
+            continue
         _, shape, data = tensors[f"layers.{layer}.positions"]
         flat = struct.unpack(f"<{len(data) // 4}i", data)
         lengths = tensors.get(f"layers.{layer}.lengths")
