@@ -169,13 +169,19 @@ static void keep_likelihood(struct context_run *c, int entry, int q, const struc
         c->out->answer_n_tokens[at] = 0;
 }
 
-static void keep_variant(struct context_run *c, int v, const struct variant *variant)
+static int keep_variant(struct context_run *c, int v, const struct variant *variant, struct err *err)
 {
     c->out->cell_bytes[v] = variant->bytes;
+    if (variant->bytes_read < variant->bytes) {
+        if (table_alloc_read(c->out, err))
+            return err->code;
+        c->out->cell_bytes_read[v] = variant->bytes_read;
+    }
     c->out->size_frac[v] = variant->size_frac;
     c->out->keep_frac[v] = variant->keep_frac;
     c->out->compress_s[v] = variant->compress_s;
     c->out->decompress_s[v] = variant->decompress_s;
+    return 0;
 }
 
 /* ---- decoding ---------------------------------------------------------------------- */
@@ -279,8 +285,8 @@ static int run_variants(struct context_run *c, int first, int n, int n_questions
         c->pointer[made] = &c->variant[made];
         int v = c->groups.member[first + made];
         if (first + made != c->groups.sampled) {
-            keep_variant(c, v, &c->variant[made]);
-            code = c->work->decodes[v] ? time_decoding(c, v, &c->variant[made], err) : 0;
+            code = keep_variant(c, v, &c->variant[made], err);
+            code = !code && c->work->decodes[v] ? time_decoding(c, v, &c->variant[made], err) : 0;
         }
         report_derived(c);
         made++;

@@ -98,6 +98,16 @@ int table_alloc_curve(struct table *t, int n_points, struct err *err)
     return n_points > 0 ? alloc_section(t, SECTION_CURVE, err) : 0;
 }
 
+int table_alloc_read(struct table *t, struct err *err)
+{
+    return t->cell_bytes_read ? 0 : alloc_section(t, SECTION_READ, err);
+}
+
+void table_all_read(struct table *t)
+{
+    free_section(t, SECTION_READ);
+}
+
 int table_alloc_scores(struct table *t, int n_tiers, struct err *err)
 {
     free_section(t, SECTION_SCORES);
@@ -159,6 +169,23 @@ double table_mean(const struct table *t, const double *column, int config)
         n += !isnan(v);
     }
     return n ? sum / n : (double)NAN;
+}
+
+double table_read_frac(const struct table *t, int config)
+{
+    double sum = 0;
+    int n = 0, n_fewer = 0;
+
+    for (int c = 0; c < t->n_contexts; c++) {
+        size_t cell = table_cell(t, c, config);
+        int64_t bytes = t->cell_bytes[cell], read = table_bytes_read(t, cell);
+        if (bytes < 0)
+            continue;
+        sum += t->size_frac[cell] * (read < bytes ? (double)read / (double)bytes : 1);
+        n_fewer += read < bytes;
+        n++;
+    }
+    return n_fewer ? sum / n : (double)NAN;
 }
 
 struct json *table_lineage(const struct table *t)

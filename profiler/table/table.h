@@ -60,6 +60,7 @@ struct table {
     int32_t *answer_n_tokens;  // (Q, V); -1: not run; 0 if only judged
     float *log_likelihood;     // (Q, V): of the reference's answer under a variant, per token; NAN: not judged
     int64_t *cell_bytes;       // (C, V); -1: not run
+    int64_t *cell_bytes_read;  // (C, V) or NULL: of these, read to answer; -1: all. Read it with table_bytes_read()
     double *size_frac, *keep_frac, *compress_s, *decompress_s; // (C, V); NAN: not run
     double *decode_s[TABLE_BATCHES]; // (C, V): seconds per generated token at table_batch[i]; NAN: not measured
 
@@ -117,6 +118,14 @@ static inline size_t table_answer(const struct table *t, int question, int confi
     return (size_t)question * (size_t)t->n_configs + (size_t)config;
 }
 
+/* The bytes of a cell that are read to answer; the others are kept, too. -1: not run. */
+static inline int64_t table_bytes_read(const struct table *t, size_t cell)
+{
+    bool fewer = t->cell_bytes_read && t->cell_bytes_read[cell] >= 0;
+
+    return fewer ? t->cell_bytes_read[cell] : t->cell_bytes[cell];
+}
+
 /* Did a variant answer by itself? The reference always does. */
 static inline bool table_has_text(const struct table *t, size_t answer)
 {
@@ -146,6 +155,9 @@ bool table_is_measured(const struct table *t, int context);
  * NULL. */
 double table_mean(const struct table *t, const double *column, int config);
 
+/* The mean over contexts of bytes read / uncompressed bytes under one config; NAN when it reads all its bytes. */
+double table_read_frac(const struct table *t, int config);
+
 /* The table's lineage, parsed; freed with json_free(). NULL: none, or not JSON. */
 struct json *table_lineage(const struct table *t);
 
@@ -158,6 +170,10 @@ void table_release(struct table *t); // zeroed is fine
 
 /* Adds or replaces the arrays of the prefill curves, n_points long; 0: none. */
 int table_alloc_curve(struct table *t, int n_points, struct err *err) MUST_CHECK;
+
+/* Adds cell_bytes_read unless it is there. table_all_read(): all bytes are read again. */
+int table_alloc_read(struct table *t, struct err *err) MUST_CHECK;
+void table_all_read(struct table *t);
 
 /* Adds or replaces the arrays of evp-score: similarity, quality and its companions, and utility when n_tiers (with
  * recompute) > 0. Filled with NAN and "". */

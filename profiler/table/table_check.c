@@ -354,6 +354,10 @@ static const char *cell_fault(const struct table *t, size_t i)
 
     if (t->cell_bytes[i] < -1)
         return "bytes is not a size";
+    if (t->cell_bytes_read && t->cell_bytes_read[i] < -1)
+        return "bytes_read is not a size";
+    if (t->cell_bytes_read && t->cell_bytes_read[i] > t->cell_bytes[i])
+        return run ? "bytes_read is more than bytes" : "bytes_read without bytes";
     if (run ? !is_positive(t->size_frac[i]) : !isnan(t->size_frac[i]))
         return run ? "size_frac is not a fraction" : "size_frac without bytes";
     if (t->keep_frac && (run ? !(is_positive(t->keep_frac[i]) && t->keep_frac[i] <= 1) : !isnan(t->keep_frac[i])))
@@ -418,6 +422,8 @@ static void drop_share(void *arg, int share)
         float *const reals[] = { t->predicted_sd, t->predicted_facts, t->predicted_facts_sd };
         int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
         t->cell_bytes[i] = -1;
+        if (t->cell_bytes_read)
+            t->cell_bytes_read[i] = -1;
         for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
             if (numbers[k])
                 numbers[k][i] = (double)NAN;

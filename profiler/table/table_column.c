@@ -41,6 +41,7 @@ const struct column table_columns[TABLE_COLUMNS] = {
     { "/cells/decode_1_s", COLUMN_F64, "CV", AT(decode_s[0]), SECTION_PROFILE, false, MAY_LACK, 2 },
     { "/cells/decode_8_s", COLUMN_F64, "CV", AT(decode_s[1]), SECTION_PROFILE, false, MAY_LACK, 2 },
     { "/cells/decode_32_s", COLUMN_F64, "CV", AT(decode_s[2]), SECTION_PROFILE, false, MAY_LACK, 2 },
+    { "/cells/bytes_read", COLUMN_I64, "CV", AT(cell_bytes_read), SECTION_READ, true, NEEDED, 2 },
     { "/prefill_curve/context", COLUMN_I64, "P", AT(curve_context), SECTION_CURVE, true, NEEDED, 2 },
     { "/prefill_curve/n_tokens", COLUMN_I64, "P", AT(curve_n_tokens), SECTION_CURVE, true, NEEDED, 2 },
     { "/prefill_curve/seconds", COLUMN_F64, "P", AT(curve_s), SECTION_CURVE, true, NEEDED, 2 },

@@ -25,7 +25,15 @@ static inline bool table_wants_all(enum table_want want)
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_I32, COLUMN_F64, COLUMN_F32 };
 
 /* A file has all datasets of a section or none; it always has SECTION_PROFILE. */
-enum column_section { SECTION_PROFILE, SECTION_CURVE, SECTION_SCORES, SECTION_BELIEF, SECTION_TIERS, TABLE_SECTIONS };
+enum column_section {
+    SECTION_PROFILE,
+    SECTION_READ,
+    SECTION_CURVE,
+    SECTION_SCORES,
+    SECTION_BELIEF,
+    SECTION_TIERS,
+    TABLE_SECTIONS
+};
 
 enum { AXIS_C, AXIS_V, AXIS_Q, AXIS_T, AXIS_P, TABLE_AXES };
 #define TABLE_AXIS_LETTERS "CVQTP"
@@ -44,7 +52,7 @@ struct column {
     int since; // format version that introduced it; in an older file the name belongs to another program
 };
 
-enum { TABLE_COLUMNS = 66, TABLE_ATTRIBUTES = 8 };
+enum { TABLE_COLUMNS = 67, TABLE_ATTRIBUTES = 8 };
 extern const struct column table_columns[TABLE_COLUMNS];
 
 struct attribute {

@@ -77,6 +77,7 @@ static int take_attributes(struct table *t, struct image_span span, struct err *
 static bool has_section(const struct table *t, enum column_section section)
 {
     switch (section) {
+    case SECTION_READ: return t->cell_bytes_read;
     case SECTION_CURVE: return t->curve_context;
     case SECTION_SCORES: return t->quality_train;
     case SECTION_BELIEF: return t->predicted_quality;

@@ -172,8 +172,11 @@ static void unite_config(struct table *out, const struct table_rows *rows, const
     out->config_name[to_v] = from->config_name[v];
     for (int c = 0; c < from->n_contexts; c++) {
         size_t to = table_cell(out, row_of(&rows->contexts, from->context_id[c]), to_v), at = table_cell(from, c, v);
-        if (is_better_cell(out, to, from, at))
-            copy_element(out, to, from, at, "CV");
+        if (!is_better_cell(out, to, from, at))
+            continue;
+        copy_element(out, to, from, at, "CV");
+        if (out->cell_bytes_read)
+            out->cell_bytes_read[to] = from->cell_bytes_read ? from->cell_bytes_read[at] : -1;
     }
     for (int q = 0; q < from->n_questions; q++) {
         size_t to = table_answer(out, row_of(&rows->questions, from->question_id[q]), to_v);
@@ -263,6 +266,9 @@ static int unite_named(struct uniting *u, const char *backend, struct err *err)
 {
     for (int c = 0; c < u->out->n_contexts; c++)
         u->source[c] = -1;
+    for (int i = 0; i < u->n; i++)
+        if (u->from[i]->cell_bytes_read && table_alloc_read(u->out, err))
+            return err->code;
     for (int i = 0; i < u->n; i++) {
         if (unite_contexts(u, i, err) || unite_questions(u->out, u->rows, u->from[i], err))
             return err->code;

@@ -60,13 +60,15 @@ Test(asked, rows_left_out_take_everything_along)
     struct err err;
 
     make(&t);
+    cr_assert_eq(table_alloc_read(&t, &err), 0);
+    t.cell_bytes_read[5] = 17;
     cr_assert_eq(table_keep(&t, (const bool[]){ true, false, true }, NULL, &err), 0);
     cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
     cr_assert(t.n_contexts == 2 && t.n_questions == 2 && t.n_points == 4 && t.n_configs == 2 && t.n_tiers == 2);
     cr_assert_str_eq(t.context_id[1], "c/3");
     cr_assert_str_eq(t.question_id[1], "q2");
     cr_assert(t.question_context[0] == 0 && t.question_context[1] == 1);
-    cr_assert(t.n_tokens[1] == 102 && t.cell_bytes[0] == 0 && t.cell_bytes[3] == 2001);
+    cr_assert(t.n_tokens[1] == 102 && t.cell_bytes[0] == 0 && t.cell_bytes[3] == 2001 && t.cell_bytes_read[3] == 17);
     cr_assert(t.similarity[1] == 0.125F && t.similarity[2] == 0.5F && t.similarity[3] == 0.625F);
     cr_assert(t.curve_context[1] == 0 && t.curve_context[2] == 1 && t.curve_n_tokens[3] == 102);
     cr_assert_eq(table_keep(&t, NULL, (const bool[]){ false, true }, &err), 0);

@@ -63,7 +63,7 @@ with h5py.File(f"{work}/made.h5") as f:
     f.visititems(lambda name, o: names.append("/" + name) if isinstance(o, h5py.Dataset) else None)
     if set(names) != set(rows):
         wrong.append(f"documented or written alone: {set(names) ^ set(rows)}")
-    verdict(len(rows) == 66 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
+    verdict(len(rows) == 67 and not wrong, "every dataset is as documented", "; ".join(wrong) or f"{len(rows)} rows")
     ids = f["/contexts/id"].asstr()[:].tolist()
     verdict(ids == ["qasper/1", "na\u00efve \u20ac"] and f["/answers/text"].asstr()[0, 1] == "because \U0001f600", "UTF-8")
     verdict(f["/cells/bytes"][1, 3] == -1 and np.isnan(f["/cells/size_frac"][1, 3]) and f["/answers/n_tokens"][0, 3] == -1
@@ -146,7 +146,7 @@ status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
 NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts/train", "/facts/test", "/token_f1/train", "/token_f1/test", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/questions/asked_at", "/answers/log_likelihood", "/cells/decode_1_s", "/cells/decode_8_s", "/cells/decode_32_s", "/quality/train_std", "/quality/train_n",
-       "/quality/test_std", "/quality/test_n", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
+       "/quality/test_std", "/quality/test_n", "/cells/bytes_read", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
 
 
 def is_absent(a):
@@ -167,17 +167,17 @@ def older(version):
 for what in "plain", "foreign":
     status, said = run(write(f"{work}/h5py.h5", older(what)))
     now, attrs_now = contents(f"{work}/out.h5") if status == 0 else ({}, {})
-    verdict(status == 0 and attrs_now["version"] == 2 and not any(name.startswith(tuple(NEW[-4:])) for name in now)
-            and all(is_absent(now[name]) for name in NEW[:-4])
+    verdict(status == 0 and attrs_now["version"] == 2 and not any(name.startswith(tuple(NEW[-5:])) for name in now)
+            and all(is_absent(now[name]) for name in NEW[:-5])
             and all(np.array_equal(now[k], data[k], equal_nan=data[k].dtype.kind == "f")
                     for k in data if not k.startswith(tuple(NEW))), f"a {what} file of version 1", said)
-for name in [n for n in NEW[:-4] if n != "/sampled/n_tokens"]:  # it goes with the text, below
+for name in [n for n in NEW[:-5] if n != "/sampled/n_tokens"]:  # it goes with the text, below
     status, said = run(write(f"{work}/h5py.h5", remove(name)))
     verdict(status == 0 and is_absent(contents(f"{work}/out.h5")[0][name]), f"without {name}", said)
 status, said = run(write(f"{work}/h5py.h5", remove("/sampled")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and all(is_absent(lacks[name]) for name in lacks if name.startswith("/sampled")), "without /sampled", said)
-for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts", "/token_f1", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/similarity", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"]):
+for part in (["/answers/similarity", "/quality", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts", "/token_f1", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/similarity", "/tiers", "/utility"], ["/predicted", "/belief", "/cells/asked"], ["/tiers", "/utility"], ["/prefill_curve"], ["/cells/bytes_read"]):
     status, said = run(write(f"{work}/h5py.h5", lambda f: [remove(name)(f) for name in part]))
     lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
     verdict(status == 0 and not any(name.startswith(tuple(part)) for name in lacks), f"without {', '.join(part)}", said)
@@ -240,6 +240,10 @@ for label, change in {
     "predicted facts above 1": replace("/predicted/facts", data["/predicted/facts"] + 1),
     "a gold score above 1": replace("/gold/score", data["/gold/score"] + 1),
     "a prefill that was measured 0 times": replace("/contexts/prefill_n", np.array([0, 2])),
+    "more bytes read than kept": replace("/cells/bytes_read", bytes_ + 1),
+    "bytes read of what was not run": replace("/cells/bytes_read", np.zeros((2, 4), np.int64)),
+    "bytes read in the wrong shape": replace("/cells/bytes_read", bytes_[:, :3]),
+    "bytes read that are reals": replace("/cells/bytes_read", cells),
     "a token that took no time": replace("/cells/decode_8_s", data["/cells/decode_8_s"] * 0),
     "a spread below 0": replace("/contexts/question_spread", np.array([-1., 0])),
     "a scale below 0": replace("/contexts/unrelated", data["/contexts/unrelated"] - 1),

@@ -78,6 +78,7 @@ static void fill(struct table *t)
         if (i % 4 == 3)
             continue;
         t->cell_bytes[i] = ((int64_t)1 << 33) + i;
+        t->cell_bytes_read[i] = i % 2 ? t->cell_bytes[i] / 2 : -1;
         t->size_frac[i] = t->keep_frac[i] = t->quality_train[i] = 1.0 / (i + 1);
         t->quality_train_n[i] = 1 + i % 2;
         t->quality_train_std[i] = i % 2 ? 0.125 : (double)NAN;
@@ -106,7 +107,7 @@ static void fill(struct table *t)
 static int make(struct table *t, struct err *err)
 {
     if (table_alloc(t, 2, 4, 3, err) || table_alloc_scores(t, 3, err) || table_alloc_belief(t, err) ||
-        table_alloc_curve(t, 3, err) || table_set_text(&t->model, "m", err) ||
+        table_alloc_curve(t, 3, err) || table_alloc_read(t, err) || table_set_text(&t->model, "m", err) ||
         table_set_text(&t->model_digest, DIGEST, err) || table_set_text(&t->lineage, "{\"tool\":\"copy\"}", err))
         return err->code;
     t->max_new_tokens = 32;

@@ -1,0 +1,103 @@
+/* A method may keep more bytes than are read to answer: in a table's file, in united tables. */
+#include "profiler/table/table_column.h"
+#include "tests/unit/small_table.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <unistd.h>
+
+/* A table in which all bytes are read has no such dataset. */
+Test(bytes_read, come_back_from_a_file)
+{
+    struct table t, back;
+    struct err err;
+    char path[] = "/tmp/evp-unit-XXXXXX";
+
+    close(mkstemp(path));
+    small_table(&t, 1, 2, 1, 3);
+    cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+    cr_assert_eq(table_read(&back, path, TABLE_ALL, &err), 0, "%s", err.msg);
+    cr_assert(!back.cell_bytes_read && table_bytes_read(&back, 4) == back.cell_bytes[4]);
+    cr_assert(isnan(table_read_frac(&back, 1)));
+    table_release(&back);
+    cr_assert_eq(table_alloc_read(&t, &err), 0);
+    t.cell_bytes_read[4] = 500;
+    cr_assert(!table_alloc_read(&t, &err) && t.cell_bytes_read[4] == 500, "what is there stays");
+    t.cell_bytes[5] = -1;
+    t.size_frac[5] = t.keep_frac[5] = t.compress_s[5] = t.decompress_s[5] = (double)NAN;
+    cr_assert_eq(table_write(&t, path, &err), 0, "%s", err.msg);
+    for (enum table_want want = TABLE_ALL; want <= TABLE_PLAN_LENIENT; want++) {
+        cr_assert_eq(table_read(&back, path, want, &err), 0, "%s", err.msg);
+        cr_assert(back.cell_bytes_read && table_bytes_read(&back, 4) == 500 && back.cell_bytes[4] == 2001);
+        cr_assert(table_bytes_read(&back, 3) == 2000 && table_bytes_read(&back, 5) == -1);
+        cr_assert_float_eq(table_read_frac(&back, 1), (0.5 + 0.5 * 500 / 2001) / 2, 1e-12);
+        cr_assert(isnan(table_read_frac(&back, 0)) && isnan(table_read_frac(&back, 2)));
+        table_all_read(&back);
+        cr_assert_eq(table_bytes_read(&back, 4), 2001);
+        table_release(&back);
+    }
+    table_release(&t);
+    unlink(path);
+}
+
+/* Each line breaks one rule in one cell of 1,001 bytes; what drops it leaves a table. */
+Test(bytes_read, bad_ones_are_refused)
+{
+    static const struct {
+        int64_t bytes, read;
+        const char *says;
+    } bad[] = { { 1001, 1002, "bytes_read is more than bytes" },
+                { 1001, INT64_MAX, "bytes_read is more than bytes" },
+                { 1001, -2, "bytes_read is not a size" },
+                { 1001, INT64_MIN, "bytes_read is not a size" },
+                { -1, 0, "bytes_read without bytes" } };
+    static const int64_t good[] = { 1001, 1000, 0, -1 };
+    struct table t;
+    struct err err;
+
+    small_table(&t, 0, 2, 1, 2);
+    cr_assert_eq(table_alloc_read(&t, &err), 0);
+    for (int i = 0; i < 4; i++) {
+        t.cell_bytes_read[3] = good[i];
+        cr_assert_eq(table_check(&t, &err), 0, "%s", err.msg);
+    }
+    for (int i = 0; i < 5; i++) {
+        char want[96];
+        t.cell_bytes[3] = bad[i].bytes;
+        t.cell_bytes_read[3] = bad[i].read;
+        snprintf(want, sizeof(want), "context 'b/2' with 'knorm:drop=0.5': %s", bad[i].says);
+        cr_assert_eq(table_check(&t, &err), ERR_FORMAT, "%d", i);
+        cr_assert_str_eq(err.msg, want);
+    }
+    cr_assert_eq(table_drop_cells(&t), 1);
+    cr_assert(table_bytes_read(&t, 3) == -1 && table_bytes_read(&t, 1) == 1 && !table_check(&t, &err));
+    table_release(&t);
+}
+
+/* Of several tables, also when one has no such dataset; where all bytes are read again, they are. */
+Test(bytes_read, come_with_their_cell)
+{
+    struct table a, b, both;
+    struct err err;
+
+    small_table(&a, 1, 2, 1, 3); // b/2 c/3
+    small_table(&b, 0, 2, 1, 3); // a/1 b/2
+    cr_assert(!table_alloc_read(&a, &err) && a.cell_bytes_read);
+    a.cell_bytes_read[1] = 7; // b/2 knorm
+    a.cell_bytes_read[2] = 8; // b/2 kivi
+    a.cell_bytes_read[5] = 9; // c/3 kivi
+    b.decode_s[0][4] = 0.1;   // b/2 knorm: better
+    for (int turn = 0; turn < 2; turn++) {
+        cr_assert_eq(table_unite(&both, (const struct table *const[]){ turn ? &b : &a, turn ? &a : &b }, 2, &err), 0,
+                     "%s", err.msg);
+        int first = turn ? 1 : 0, last = turn ? 2 : 1;
+        cr_assert_eq(table_bytes_read(&both, table_cell(&both, first, 1)), 1001);
+        cr_assert_eq(table_bytes_read(&both, table_cell(&both, first, 2)), turn ? 1002 : 8, "the first counts");
+        cr_assert_eq(table_bytes_read(&both, table_cell(&both, last, 2)), 9);
+        cr_assert_eq(table_bytes_read(&both, table_cell(&both, last, 0)), 2000);
+        cr_assert_eq(table_check(&both, &err), 0, "%s", err.msg);
+        table_release(&both);
+    }
+    table_release(&a);
+    table_release(&b);
+}
