@@ -98,7 +98,7 @@ struct placement_input {
     double move_price;         // what it must bring in addition, to stay within max_move; set by placement_solve()
     int64_t max_move;          // limit on bytes written; INT64_MAX: none
     struct manifest_load load; // rate and gpus set by the caller, the rest by placement_solve()
-    bool online;               // rows carry the variants that a live plan needs
+    bool online;               // rows carry the variants that a live plan needs; it takes all bytes as read
     bool measured_only;        // use only variants that answered train questions
     bool no_floors;            // ignore quality floors
     enum manifest_sharing sharing;

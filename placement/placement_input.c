@@ -284,6 +284,8 @@ static int find_fact_floors(struct placement_input *in, const struct placement_f
 static int read_others(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     in->left_out.cells = in->table.n_dropped;
+    if (in->online)
+        table_all_read(&in->table);
     if (!in->table.quality_train)
         return err_set(err, ERR_FORMAT, "'%s' has no qualities yet: run evp-score on it", files->table);
     if (choose_quality(in, files, err))
@@ -349,6 +351,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     m->borrows = true;
     rest.tiers = NULL;
     take_floors(in, m);
+    in->online = in->online || (m->n > 0 && m->at[0].variants);
     in->decode_s_per_byte = m->decode_s_per_byte;
     if (placement_input_read(in, &rest, err))
         return err->code;

@@ -50,7 +50,7 @@ static void add_up(const struct placement_input *in, const struct plan *plan, st
         use->gpu += rate * s;
         use->gpu_square += rate * s * s;
         if (c.tier != PLAN_RECOMPUTE)
-            use->tier[c.tier] += rate * (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)];
+            use->tier[c.tier] += rate * (double)table_bytes_read(&in->table, table_cell(&in->table, row, c.config));
     }
     for (int t = 0; t < in->tiers.n; t++)
         use->tier[t] /= rate_of(&in->tiers.at[t]);

@@ -9,7 +9,7 @@ double placement_ttft(const struct placement_input *in, int row, struct plan_pla
     if (c.tier == PLAN_RECOMPUTE)
         return ttft_recomputed(t->prefill_s[row], t->question_s[row]);
     size_t cell = table_cell(t, row, c.config);
-    return ttft_stored(tier_read_s(&in->tiers.at[c.tier], t->cell_bytes[cell]), t->decompress_s[cell],
+    return ttft_stored(tier_read_s(&in->tiers.at[c.tier], table_bytes_read(t, cell)), t->decompress_s[cell],
                        t->question_s[row]);
 }
 
@@ -18,7 +18,7 @@ double placement_ttft_sd(const struct placement_input *in, int row, struct plan_
     if (c.tier == PLAN_RECOMPUTE)
         return sd_of_sum(placement_prefill_sd(in, row), placement_question_sd(in, row));
     const struct tier *tier = &in->tiers.at[c.tier];
-    double read_s = tier_read_s(tier, in->table.cell_bytes[table_cell(&in->table, row, c.config)]);
+    double read_s = tier_read_s(tier, table_bytes_read(&in->table, table_cell(&in->table, row, c.config)));
     return sd_of_sum(tier_read_sd_s(tier, read_s), placement_question_sd(in, row));
 }
 
@@ -30,7 +30,8 @@ double placement_utility(const struct placement_input *in, int row, struct plan_
     double worth = utility(&goal, placement_quality(in, row, c), placement_ttft(in, row, c), sd_s, in->frequency[row]) -
                    in->frequency[row] * placement_decode_s(in, row, c);
     if (in->load.rate > 0) {
-        int64_t bytes = c.tier == PLAN_RECOMPUTE ? 0 : in->table.cell_bytes[table_cell(&in->table, row, c.config)];
+        int64_t bytes =
+            c.tier == PLAN_RECOMPUTE ? 0 : table_bytes_read(&in->table, table_cell(&in->table, row, c.config));
         worth -= in->frequency[row] * placement_load_cost(&in->load, placement_gpu_s(in, row, c), c.tier, bytes);
     }
     return worth;
@@ -81,6 +82,8 @@ static void fetch_candidates(const struct placement_input *in, int context)
     size_t first = table_cell(&in->table, row, 0), n = (size_t)in->table.n_configs;
 
     placement_fetch(in->table.cell_bytes + first, n * sizeof(*in->table.cell_bytes));
+    if (in->table.cell_bytes_read)
+        placement_fetch(in->table.cell_bytes_read + first, n * sizeof(*in->table.cell_bytes_read));
     placement_fetch(in->quality + first, n * sizeof(*in->quality));
     placement_fetch(in->table.decompress_s + first, n * sizeof(*in->table.decompress_s));
     if (in->sd)
@@ -120,13 +123,14 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
         bool open = pin == PIN_NONE || pin == t;
         int64_t max_bytes = in->max_bytes[t];
         for (int v = 0; v < n_configs; v++) {
-            double read_s = tier_read_s(&tier, size[v]);
+            int64_t read = table_bytes_read(&in->table, first + (size_t)v);
+            double read_s = tier_read_s(&tier, read);
             double sd_s = promised ? sd_of_sum(tier_read_sd_s(&tier, read_s), question_sd_s) : 0;
             double ttft_s = ttft_stored(read_s, decompress_s[v], question_s);
             double written = before.config == v && before.tier == t ? 0 : (double)size[v];
             struct plan_placement at = { v, t };
             double gpu_s = ttft_stored(0, decompress_s[v], question_s);
-            double cost = loaded ? frequency * placement_load_cost(&in->load, gpu_s, t, size[v]) : 0;
+            double cost = loaded ? frequency * placement_load_cost(&in->load, gpu_s, t, read) : 0;
             cost += packing_cost(in, row, at) + frequency * placement_decode_s(in, row, at);
             bool may = open && size[v] <= max_bytes && (!allowed || allowed[v * n_tiers + t]);
             out[v * n_tiers + t] =

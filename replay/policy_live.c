@@ -61,6 +61,7 @@ static int open_live(struct policy *p, const char *options, struct err *err)
     p->state = s;
     if (!s)
         return err_nomem(err);
+    p->in->table.cell_bytes_read = NULL; // a live plan knows only the bytes that are kept
     s->fixed = *options;
     s->life = LIFE_MIN;
     if (s->fixed && (*options != ':' || !parse_real(options + 1, &s->life) || !(s->life >= 1 && s->life <= 1e9)))

@@ -113,21 +113,21 @@ bool world_add(const struct replay_world *w, int request, int row, const struct 
     const struct table *t = &w->in->table;
     size_t cell = table_cell(t, row, held->config);
     double tokens = w->block_tokens ? (double)t->n_tokens[row] : 1;
-    int64_t there = 0;
+    int64_t there = 0, all = t->cell_bytes[cell], read = table_bytes_read(t, cell);
 
     found->kept = (isnan(t->keep_frac[cell]) ? 1 : t->keep_frac[cell]) * (double)t->kv_bytes[row];
     for (int k = 0; k < w->in->tiers.n; k++) {
         if (held->at[k] == 0)
             continue;
-        double share = (double)held->at[k] / (double)t->cell_bytes[cell];
+        double share = (double)held->at[k] / (double)all;
         there += held->at[k];
-        found->read[k] += (double)held->at[k];
+        found->read[k] += read < all ? share * (double)read : (double)held->at[k];
         found->share[k] += share * tokens;
         found->shares += share * tokens;
         found->gpu_s += share * (isnan(t->decompress_s[cell]) ? 0 : t->decompress_s[cell]);
         found->quality += share * tokens * (quality_of(w, request, row, held->config) - 1);
     }
-    return there > 0 && there == t->cell_bytes[cell];
+    return there > 0 && there == all;
 }
 
 /* Of a prompt, whose first token follows from a token that is computed. */

@@ -66,7 +66,7 @@ static void add_stored(struct worths *w, const struct report *r, const struct pl
     if (t->cell_bytes[cell] < 0 || isnan(quality))
         return;
     for (int i = 0; i < m->tiers.n; i++) {
-        double bytes = (double)t->cell_bytes[cell], read_s = tier_read_s(&m->tiers.at[i], t->cell_bytes[cell]);
+        double bytes = (double)t->cell_bytes[cell], read_s = tier_read_s(&m->tiers.at[i], table_bytes_read(t, cell));
         double ttft = ttft_stored(read_s, t->decompress_s[cell], t->question_s[c]);
         double value = utility(&goal, quality, ttft,
                                sd_of_sum(tier_read_sd_s(&m->tiers.at[i], read_s), question_sd(t, c)), p->frequency);

@@ -506,7 +506,7 @@ static void score_cell(struct table *t, const struct tiers *tiers, double alpha,
     double question_s = t->question_s[cell / (size_t)t->n_configs];
 
     for (int d = 0; d < tiers->n; d++, at++) {
-        double read_s = tier_read_s(&tiers->at[d], t->cell_bytes[cell]);
+        double read_s = tier_read_s(&tiers->at[d], table_bytes_read(t, cell));
         t->ttft_s[at] = ttft_stored(read_s, t->decompress_s[cell], question_s);
         t->utility[at] = utility(&goal, t->quality_train[cell], t->ttft_s[at], 0, 1);
     }

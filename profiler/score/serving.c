@@ -81,7 +81,7 @@ static void apply_decompression(struct table *t, int c, const struct serving_gpu
     for (int v = 0; v < t->n_configs; v++) {
         size_t i = table_cell(t, c, v);
         if (t->decompress_s[i] > 0 && t->kv_bytes[c] > 0)
-            t->decompress_s[i] = ((double)t->cell_bytes[i] + t->keep_frac[i] * (double)t->kv_bytes[c]) /
+            t->decompress_s[i] = ((double)table_bytes_read(t, i) + t->keep_frac[i] * (double)t->kv_bytes[c]) /
                                  (bandwidth_share * gpu->memory_bytes_per_s);
     }
 }

@@ -1,5 +1,6 @@
-/* A method may keep more bytes than are read to answer: in a table's file, in united tables. */
+/* A method may keep more bytes than are read to answer: in a table's file, in united tables, in a plan's utilities. */
 #include "profiler/table/table_column.h"
+#include "tests/unit/placement_night.h"
 #include "tests/unit/small_table.h"
 
 #include <criterion/criterion.h>
@@ -100,4 +101,41 @@ Test(bytes_read, come_with_their_cell)
     }
     table_release(&a);
     table_release(&b);
+}
+
+/* What is read takes the time and the bandwidth, what is kept takes the space and the writing. */
+Test(bytes_read, what_is_not_read_takes_no_time, .init = night_open, .fini = night_close)
+{
+    struct placement_input in;
+    struct placement_files f = night_files();
+    int64_t bytes[CONFIGS];
+    const int64_t size[CONFIGS] = { 400000, 200000, 80000 };
+    double all[CONFIGS * TIERS], out[CONFIGS * TIERS];
+    struct err err;
+
+    night_read(&in, &f);
+    in.frequency[2] = 3;
+    in.move_cost = 1e-6;
+    in.load = (struct manifest_load){ .rate = 1, .byte = { 1e-6, 2e-6 } }; /* what a byte adds to others' waits */
+    const struct plan_problem p = placement_problem(&in);
+    p.candidates(p.arg, 2, bytes, all);
+    cr_assert_eq(table_alloc_read(&in.table, &err), 0);
+    in.table.cell_bytes_read[table_cell(&in.table, 2, KEYDIFF)] = 50000; /* of 200,000 */
+    p.candidates(p.arg, 2, bytes, out);
+    for (int v = 0; v < CONFIGS; v++)
+        for (int t = 0; t < TIERS; t++) {
+            double less_s = v == KEYDIFF ? 150000 / (t == DRAM ? 1e9 : 1e8) + 150000 * in.load.byte[t] : 0;
+            struct plan_placement c = { v, t };
+            cr_assert_eq(bytes[v], size[v]);
+            cr_assert_float_eq(out[v * TIERS + t], all[v * TIERS + t] + 3 * less_s, 1e-12);
+            cr_assert_float_eq(placement_utility(&in, 2, c) - placement_write_cost(&in, 2, c), out[v * TIERS + t],
+                               1e-12);
+            cr_assert_eq(placement_written(&in, 2, c), bytes[v]);
+            in.tiers.at[t].read_spread = 0.5; /* of 1 ms or 10 ms and the bytes */
+            double read = v == KEYDIFF ? 50000 : (double)size[v];
+            double read_s = t == DRAM ? 0.001 + read / 1e9 : 0.01 + read / 1e8;
+            cr_assert_float_eq(placement_ttft_sd(&in, 2, c), 0.5 * read_s, 1e-12);
+            in.tiers.at[t].read_spread = 0;
+        }
+    placement_input_release(&in);
 }

@@ -40,6 +40,8 @@ Test(serving, a_gpu_by_its_data_sheet)
     struct serving s = { .gpu = serving_find("h100", &err) };
 
     make(&t);
+    cr_assert_eq(table_alloc_read(&t, &err), 0);
+    t.cell_bytes_read[4] = 50000; // of context b, quantised
     cr_assert(s.gpu, "%s", err.msg);
     cr_assert_str_eq(s.gpu->name, "H100");
     for (int again = 0; again < 2; again++) { // the same again changes nothing
@@ -47,6 +49,7 @@ Test(serving, a_gpu_by_its_data_sheet)
         cr_assert(near(t.prefill_s[0], 4e14 / 494.5e12) && near(t.prefill_s[1], 8e14 / 494.5e12));
         cr_assert(near(t.question_s[0], 0.5 * t.prefill_s[0] / 8) && near(t.question_s[1], 0.5 * t.prefill_s[1] / 8));
         cr_assert(t.decompress_s[0] == 0 && near(t.decompress_s[1], 1250000 / 2.68e12), "%g", t.decompress_s[1]);
+        cr_assert(near(t.decompress_s[4], 2050000 / 2.68e12), "only what is read is unpacked");
         cr_assert(isnan(t.decompress_s[2]), "was not run");
         cr_assert(isnan(t.decode_s[2][0]) && isnan(t.decode_s[2][4]), "of the machine that profiled");
     }
