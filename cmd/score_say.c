@@ -67,6 +67,9 @@ static void put_summary(const struct table *t)
         json_put_real(summary_json(), "token_f1_test", table_mean(t, t->token_f1_test, v));
         json_put_real(summary_json(), "gold", table_mean(t, t->gold_mean, v));
         json_put_real(summary_json(), "size_fraction", table_mean(t, t->size_frac, v));
+        double read = table_read_frac(t, v);
+        if (!isnan(read))
+            json_put_real(summary_json(), "read_fraction", read);
         put_speed(t, v);
         json_end(summary_json(), '}');
     }
@@ -156,14 +159,29 @@ static const char *speed_cells(char out[SPLIT_CELLS], const struct table *t, int
     return out;
 }
 
+/* The column after the size: how much less is read than of the untouched cache, where a config keeps what it does not
+ * read. v < 0: its head. */
+static const char *read_cell(char out[TEXT_SHORT], const struct table *t, int v)
+{
+    double read = v < 0 ? (double)NAN : table_read_frac(t, v);
+
+    out[0] = '\0';
+    if (t->cell_bytes_read && isnan(read))
+        snprintf(out, TEXT_SHORT, " %9s", v < 0 ? "read" : "-");
+    else if (t->cell_bytes_read)
+        snprintf(out, TEXT_SHORT, " %8.2fx", 1 / read);
+    return out;
+}
+
 static void say_row(const struct table *t, int v, int width, bool gold, int first)
 {
     char train[SPLIT_CELLS], test[SPLIT_CELLS], score[TEXT_SHORT], with_gold[TEXT_SHORT + 2] = "", speed[SPLIT_CELLS];
+    char read[TEXT_SHORT];
 
     if (gold)
         snprintf(with_gold, sizeof(with_gold), " %7s", number(score, table_mean(t, t->gold_mean, v), 4));
-    log_info("%-*s %s %s%s %8.2fx%s", width, t->config_name[v], split_cells(train, t, SPLIT_TRAIN, v),
-             split_cells(test, t, SPLIT_TEST, v), with_gold, 1 / table_mean(t, t->size_frac, v),
+    log_info("%-*s %s %s%s %8.2fx%s%s", width, t->config_name[v], split_cells(train, t, SPLIT_TRAIN, v),
+             split_cells(test, t, SPLIT_TEST, v), with_gold, 1 / table_mean(t, t->size_frac, v), read_cell(read, t, v),
              speed_cells(speed, t, v, first));
 }
 
@@ -219,15 +237,16 @@ void score_say(const struct table *t, enum score_detail detail)
 {
     bool gold = has_gold(t);
     int width = 6, first = detail == SCORE_ALL ? 0 : TABLE_BATCHES - 1;
-    char speed[SPLIT_CELLS];
+    char speed[SPLIT_CELLS], read[TEXT_SHORT];
 
     for (int v = 0; v < t->n_configs; v++)
         width = (int)strlen(t->config_name[v]) > width ? (int)strlen(t->config_name[v]) : width;
     put_summary(t);
     say_scale(t);
     say_speed(t, detail);
-    log_info("%-*s %7s %7s %6s %6s %7s %7s %6s %6s%s %9s%s", width, "config", "train", "error", "kept", "facts", "test",
-             "error", "kept", "facts", gold ? "    gold" : "", "size", speed_cells(speed, t, -1, first));
+    log_info("%-*s %7s %7s %6s %6s %7s %7s %6s %6s%s %9s%s%s", width, "config", "train", "error", "kept", "facts",
+             "test", "error", "kept", "facts", gold ? "    gold" : "", "size", read_cell(read, t, -1),
+             speed_cells(speed, t, -1, first));
     for (int v = 0; v < t->n_configs; v++)
         say_row(t, v, width, gold, first);
     if (gold)

@@ -59,6 +59,8 @@ static void put_config(struct sheet *s, const struct table *t, int v)
     sheet_seconds(s, NULL, table_mean(t, t->decompress_s, v));
     for (int b = 0; b < TABLE_BATCHES; b++)
         sheet_seconds(s, NULL, table_mean(t, t->decode_s[b], v));
+    if (t->cell_bytes_read)
+        sheet_times(s, NULL, 1 / table_read_frac(t, v));
 }
 
 /* "2026-03-01T23:59:59Z"; NULL when unknown, or when no calendar has it. */
@@ -117,13 +119,14 @@ static void put_table(struct sheet *s, const struct table *t)
         "config",     "n_contexts",        "size_x",       "keep_frac",  "quality_train",
         "train_std",  "n_train_questions", "quality_test", "test_std",   "n_test_questions",
         "gold",       "facts_train",       "facts_test",   "f1_train",   "f1_test",
-        "compress_s", "decompress_s",      "decode_1_s",   "decode_8_s", "decode_32_s"
+        "compress_s", "decompress_s",      "decode_1_s",   "decode_8_s", "decode_32_s",
+        "read_x"
     };
     static const char *const contexts[] = { "context",    "dataset",         "n_tokens",
                                             "kv_bytes",   "prefill_s",       "prefill_spread",
                                             "question_s", "question_spread", "profiled_at" };
 
-    sheet_table(s, "configs", configs, 20);
+    sheet_table(s, "configs", configs, t->cell_bytes_read ? 21 : 20);
     for (int v = 0; v < t->n_configs; v++)
         put_config(s, t, v);
     sheet_table_end(s);
