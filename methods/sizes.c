@@ -43,13 +43,16 @@ int keep_of_drop(double drop, int n_tokens)
     return n > 0 ? n : 1;
 }
 
+bool reads_part(const struct config *config)
+{
+    return config->n_stages == 1 && config->stage[0].method->store;
+}
+
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
 {
     const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
 
-    if (!drop)
-        return n_tokens;
-    if (drop->method->store)
+    if (!drop || reads_part(config))
         return n_tokens;
     if (!config_knows_rows(config)) {
         const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
@@ -66,10 +69,9 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
 
 bool config_knows_rows(const struct config *config)
 {
-    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET),
-                              *drop = config_stage_of(config, METHOD_DROP);
+    const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
 
-    return (!budget || !budget->method->most) && (!drop || !drop->method->store);
+    return (!budget || !budget->method->most) && !reads_part(config);
 }
 
 struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
@@ -201,7 +203,6 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
 {
     int64_t bytes = 0;
     struct packed_part part[PART_MAX];
-
     const struct config_stage *packer = config_packer(config);
 
     if (!config_knows_rows(config) ||

@@ -37,12 +37,6 @@ struct making {
     char *rows;                  // of all heads, on the device
 };
 
-/* Does the config keep all rows and read some? It has one stage then. */
-static bool reads_part(const struct config *config)
-{
-    return config->n_stages == 1 && config->stage[0].method->store;
-}
-
 static struct layer_lengths layer_of(const struct making *m, int layer)
 {
     const int *n = m->lengths + (size_t)layer * (size_t)m->v->shape.n_kv_heads;

@@ -12,7 +12,8 @@ struct head_length {
 };
 int parts_of_head(const struct config *config, const struct kv_shape *shape, const struct head_length *length,
                   struct head_part part[HEAD_PART_MAX]);
-bool part_in_full(const char *name); // `k` or `v`
+bool part_in_full(const char *name);          // `k` or `v`
+bool reads_part(const struct config *config); // does it keep all rows and read some? It has one stage then
 
 bool has_scores(const struct method *m); // does it compute scores?
 /* Do two stages have the same scores? */

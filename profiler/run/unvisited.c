@@ -171,25 +171,6 @@ static void fit_cells(struct table *t, int v, const struct table *measured, int 
             column->to[table_cell(t, c, v)] = fit_at(&f, (double)t->n_tokens[c]);
 }
 
-/* Of a config's bytes the same share is read as where it was measured. */
-static void share_read(struct table *t, int v, const struct table *measured, int from)
-{
-    double bytes = 0, read = 0;
-
-    for (int c = 0; c < measured->n_contexts; c++) {
-        size_t cell = table_cell(measured, c, from);
-        if (!cell_is_measured(measured, c, from))
-            continue;
-        bytes += (double)measured->cell_bytes[cell];
-        read += (double)table_bytes_read(measured, cell);
-    }
-    for (int c = 0; c < t->n_contexts && read < bytes; c++) {
-        size_t cell = table_cell(t, c, v);
-        if (t->cell_bytes[cell] >= 0 && !cell_is_measured(t, c, v))
-            t->cell_bytes_read[cell] = (int64_t)((double)t->cell_bytes[cell] * (read / bytes));
-    }
-}
-
 void unvisited_times(struct table *t, const struct table *measured)
 {
     enum { CONTEXTS = 3, CELLS = 1 + TABLE_BATCHES };
@@ -210,7 +191,5 @@ void unvisited_times(struct table *t, const struct table *measured)
         int from = table_find_config(measured, t->config_name[v]);
         for (int k = 0; k < CELLS && from >= 0; k++)
             fit_cells(t, v, measured, from, &of_cells[k]);
-        if (t->cell_bytes_read && from >= 0)
-            share_read(t, v, measured, from);
     }
 }

@@ -81,27 +81,6 @@ Test(unvisited, times_by_a_fit)
     table_release(&t);
 }
 
-/* The same share of a config's bytes as where it was measured: a quarter of one context's and all of two others'. */
-Test(unvisited, bytes_read_by_their_share)
-{
-    struct table t;
-    struct err err;
-
-    make(&t);
-    cr_assert_eq(table_alloc_read(&t, &err), 0);
-    unvisited_sizes(&t, &shape);
-    t.cell_bytes_read[table_cell(&t, 1, HALF)] = 250;
-    for (int i = 0; i < 2; i++) { // again gives the same
-        unvisited_times(&t, &t);
-        double bytes = (double)t.cell_bytes[table_cell(&t, 4, HALF)];
-        cr_assert_eq(table_bytes_read(&t, table_cell(&t, 4, HALF)), (int64_t)(bytes * (2252.0 / 3003)));
-        cr_assert_eq(table_bytes_read(&t, table_cell(&t, 0, HALF)), 1001, "what was measured stays");
-        cr_assert_eq(t.cell_bytes_read[table_cell(&t, 4, KIVI)], -1, "all of it, where all was read");
-        cr_assert_eq(table_bytes_read(&t, table_cell(&t, 4, RAGGED)), -1, "no size");
-    }
-    table_release(&t);
-}
-
 /* One length says nothing of a square; a fit that would fall does not. */
 Test(unvisited, few_points)
 {
