@@ -286,10 +286,11 @@ fuzz:
 ## bench: speed compared with peers, as ratios (installs them into build/venv)
 bench: all
 	$(Q)tests/bench/run $B
-## study: compare the papers' methods on LongBench texts, STUDY_ZIP, with the models of STUDY_MODELS; hours
+## study: compare the papers' methods on STUDY_TEXTS texts of each LongBench file in STUDY_ZIP, with STUDY_MODELS; hours
 STUDY_ZIP ?= ../shared/datasets/longbench_subset.zip
+STUDY_TEXTS ?= 3
 study: all
-	$(Q)tests/bench/study $B $(STUDY_ZIP) build/study docs $(STUDY_MODELS)
+	$(Q)EVP_STUDY_TEXTS=$(STUDY_TEXTS) tests/bench/study $B $(STUDY_ZIP) build/study docs $(STUDY_MODELS)
 
 include tests/cuda/rules.mk
 
