@@ -76,7 +76,7 @@ static const double busy_aim = 0.7;
 static const double ssd_bytes_per_s = 0.8 * 6.5e9; // data sheet of the Samsung PM9A3 in U.2, and a share as for a GPU
 
 /* By row of the table; INFINITY: a cache without bounds, 0: none. */
-static const double factors[] = { 0, 1, 2, 3, 10, INFINITY };
+static const double factors[] = { 0, 1, 2, 3, 10, (double)INFINITY };
 static const char *const policies[] = { "prefill", "lru", "lru+2x", "lru+3x", "lru+10x", "lru" };
 enum { N_LANES = sizeof(factors) / sizeof(*factors), DRAM = 0, SSD = 1 };
 

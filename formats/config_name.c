@@ -43,8 +43,9 @@ bool config_name_value(char value[CONFIG_VALUE], const char *name, const char *m
 
     while (strncmp(name, method, n_method) != 0 || (name[n_method] && !strchr(":+", name[n_method]))) {
         name = strchr(name, '+');
-        if (!name++)
+        if (!name)
             return false;
+        name++;
     }
     value[0] = '\0';
     for (const char *at = name + n_method; *at == ':'; at += strcspn(at, ":+")) {

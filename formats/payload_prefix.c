@@ -83,14 +83,16 @@ int payload_part_header(const struct payload *p, uint64_t size, const struct pay
                         struct err *err)
 {
     struct st_tensor *tensor = calloc((size_t)p->st.n + 1, sizeof(*tensor));
-    const struct payload_made made = { .config = p->config,
-                                       .model_digest = p->model_digest,
-                                       .token_digest = part->token_digest,
-                                       .n_tokens = part->n_tokens,
-                                       .tensor = tensor,
-                                       .checksum = part->checksum,
-                                       .n = p->st.n,
-                                       .origin = { p->origin.producer, p->origin.model_name, p->origin.cache, NULL } };
+    const struct payload_made made = {
+        .config = p->config,
+        .model_digest = p->model_digest,
+        .token_digest = part->token_digest,
+        .n_tokens = part->n_tokens,
+        .tensor = tensor,
+        .checksum = part->checksum,
+        .n = p->st.n,
+        .origin = { .producer = p->origin.producer, .model_name = p->origin.model_name, .cache = p->origin.cache }
+    };
     char *text = NULL;
     size_t n = 0;
 

@@ -61,7 +61,7 @@ static void add_spread(const struct range_of_columns *r, const float *x, int n, 
 
     find_range(r, x + (size_t)n * (size_t)K, n, K);
     for (int t = 0; t < n; t++) {
-        own[t] = deviation(r, x + t * K, K);
+        own[t] = (double)deviation(r, x + t * K, K);
         most = fmax(most, own[t]);
     }
     for (int t = 0; t < n; t++)

@@ -110,7 +110,7 @@ int api_endpoint_read(struct api_endpoint *e, const char *text, struct err *err)
 static int pick_endpoint(const struct run *r, uint64_t except)
 {
     int best = -1;
-    double least = INFINITY;
+    double least = (double)INFINITY;
 
     for (int i = 0; i < r->api->n_endpoints; i++) {
         const struct endpoint *e = &r->endpoint[i];

@@ -291,7 +291,8 @@ static int read_by_rows(struct job *j, int64_t first, int64_t end, struct err *e
         row.rotation = rotation_of(j->p, &row);
     if (j->layer->pair.rotated && row.format == QUANT_LLOYD && !row.rotation)
         return err_nomem(err);
-    const struct quant_at at = { (uint8_t *)j->part[CODES].at, j->part[SCALES].at, j->part[HEAD].at };
+    const enum kind second = scales ? SCALES : CODES; // without scales, an address to which nothing is added
+    const struct quant_at at = { (uint8_t *)j->part[CODES].at, j->part[second].at, j->part[HEAD].at };
     row_sink_rows(&j->sink, &row, &at, &(struct row_span){ 0, n, first - j->rows->first_row });
     return 0;
 }
