@@ -20,7 +20,6 @@ bool has_scores(const struct method *m); // does it compute scores?
 bool same_scores(const struct config_stage *a, const struct config_stage *b);
 /* The stages with scores of a config: dropping, then merging. */
 enum { SCORED_KINDS = 2 };
-bool has_scores(const struct method *m);
 extern const enum method_kind scored_kind[SCORED_KINDS];
 /* The stage of this kind of config i; NULL when an earlier config has the same scores, or config i has no such stage, or
  * one without scores. */

@@ -239,6 +239,16 @@ static int best_chunks(const struct cache *c, int layer, const int shape[2], int
     return n;
 }
 
+/* Head h keeps the n positions `want`; `is` are the variant's from this head on, NULL: all. Returns those of the next. */
+static const int32_t *expect_kept(const struct made *m, int h, const int32_t *is, const int32_t *want, int n)
+{
+    const char *name = m->v.config->name;
+
+    cr_assert_eq(m->v.rows[h].n, n, "%s: head %d: %d, not %d", name, h, m->v.rows[h].n, n);
+    cr_assert(is ? memcmp(is, want, (size_t)n * sizeof(*want)) == 0 : n == m->v.n_tokens, "%s", name);
+    return is ? is + n : NULL;
+}
+
 /* All heads of a layer keep the same chunks; the last one, shorter, is among them in the first layer alone. */
 Test(dropping, chunkkv_keeps_whole_chunks)
 {
@@ -267,9 +277,7 @@ Test(dropping, chunkkv_keeps_whole_chunks)
             const int32_t *is = m.v.kept;
             for (int h = 0; h < L * G; h++) {
                 int n = best_chunks(&c, h / G, at[i].shape, kept);
-                cr_assert_eq(m.v.rows[h].n, n, "%s: head %d: %d", at[i].config, h, m.v.rows[h].n);
-                cr_assert(is ? memcmp(is, kept, (size_t)n * sizeof(*kept)) == 0 : n == T, "%s", at[i].config);
-                is += is ? n : 0;
+                is = expect_kept(&m, h, is, kept, n);
             }
             cr_assert(i > 0 || (m.v.rows[0].n == 3 * 7 + 61 % 7 && m.v.rows[G].n == 4 * 7));
             made_release(&m);
@@ -349,9 +357,7 @@ Test(dropping, impress_reads_chunks_of_important_tokens)
             int64_t bytes = (int64_t)L * G * (T * 4 * K + 4) + (at[i].x.reorder ? L * T * 4 : 0), read = bytes;
             for (int h = 0; h < L * G; h++) {
                 int n = read_positions(&c, h / G, &at[i].x, kept);
-                cr_assert_eq(m.v.rows[h].n, n, "%s: head %d: %d, not %d", at[i].config, h, m.v.rows[h].n, n);
-                cr_assert(is ? memcmp(is, kept, (size_t)n * sizeof(*kept)) == 0 : n == T, "%s", at[i].config);
-                is += is ? n : 0;
+                is = expect_kept(&m, h, is, kept, n);
                 read -= (int64_t)(T - n) * 2 * K * (h % G < at[i].x.probe ? 1 : 2); // the values alone of a probe head
             }
             cr_assert(m.v.bytes == bytes && m.v.bytes_read == read, "%s: %lld, %lld", at[i].config,

@@ -194,6 +194,14 @@ Test(payload, holds_the_rows_of_a_variant)
     unlink(path);
 }
 
+static void write_and_open(const char *path, const struct made *m, struct packed_payload *p)
+{
+    struct err err;
+
+    cr_assert_eq(packed_payload_write(path, &m->v, &key, NULL, &err), 0, "%s", err.msg);
+    cr_assert_eq(packed_payload_open(p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+}
+
 /* Numbers of bits `bits` from a payload, as the reader of a serving cache would take them: along its last axis, 32 /
  * bits codes a word, the first in the lowest bits. */
 static float unpacked(const struct packed_payload *p, int layer, const char *side, size_t i)
@@ -218,15 +226,13 @@ Test(payload, of_a_quantiser_unpacks_to_the_variant)
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct packed_payload p;
-    struct err err;
 
     close(mkstemp(path));
     cache_init(&c, 100);
     for (int i = 0; i < 4; i++) {
         struct config config = config_of(name[i]);
         struct made m = made_of(&c, &config);
-        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
-        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+        write_and_open(path, &m, &p);
         for (int l = 0; l < L; l++) {
             size_t at_k = 0, at_v = 0; // numbers of the heads before
             for (int g = 0; g < G; g++) {
@@ -253,13 +259,11 @@ Test(payload, keeps_what_it_does_not_read)
     char path[] = "/tmp/evp-payload-XXXXXX";
     struct cache c;
     struct packed_payload p;
-    struct err err;
 
     close(mkstemp(path));
     cache_init(&c, 100);
     struct made m = made_of(&c, &config);
-    cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
-    cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+    write_and_open(path, &m, &p);
     for (int l = 0; l < L; l++) {
         size_t rest = 0;
         const int32_t *order = tensor(&p, l, "order");
@@ -300,8 +304,7 @@ Test(payload, of_streams_decodes_to_the_variant)
         struct config config = config_of(name[i]);
         const struct config_stage *stage = config_stage_of(&config, METHOD_QUANTISE);
         struct made m = made_of(&c, &config);
-        cr_assert_eq(packed_payload_write(path, &m.v, &key, NULL, &err), 0, "%s", err.msg);
-        cr_assert_eq(packed_payload_open(&p, path, PAYLOAD_WHOLE, &err), 0, "%s", err.msg);
+        write_and_open(path, &m, &p);
         for (int l = 0; l < L; l++) {
             struct packed_part part[PART_MAX];
             int n[G];
