@@ -298,7 +298,8 @@ static struct fit fit_groups(const struct engine *e, const struct engine_work *w
     return largest;
 }
 
-/* Replaces the plan if this context needs more than those before. */
+/* Replaces the plan if this context needs more than those before. The areas decide, not the total: where reading the
+ * weights is the peak, all contexts have the same total. */
 static int plan_context(const struct engine *e, const struct engine_work *w, struct engine_plan *plan, struct err *err)
 {
     struct engine_plan mine = *plan;
@@ -316,7 +317,7 @@ static int plan_context(const struct engine *e, const struct engine_work *w, str
     mine.total = max(sum(mine.bytes, 0, PLAN_AREAS - 1), mine.bytes[PLAN_WEIGHTS] + mine.bytes[PLAN_LOADING]);
     if (mine.total > plan->limit || (w->n_configs > 0 && f.variants == 0))
         return refuse(e, &mine, w, err);
-    if (mine.total > plan->total)
+    if (plan->total == 0 || sum(mine.bytes, 0, PLAN_AREAS - 1) > sum(plan->bytes, 0, PLAN_AREAS - 1))
         *plan = mine;
     return 0;
 }

@@ -2,6 +2,7 @@
  * every allocation that fails is an error and no leak. */
 #include "engine/transformer/engine.h"
 
+#include "base/rng.h"
 #include "kernels/pool.h"
 #include "tests/unit/tiny_model.h"
 
@@ -21,16 +22,21 @@ static struct {
     const struct config *at[CONFIGS];
 } all;
 
-static void open_all(int max_tokens)
+static void open_configs(void)
 {
     struct err err;
     int n;
 
-    tiny_model_make_long(all.model, max_tokens);
     cr_assert_eq(config_list(&all.config, &n, list, &err), 0, "%s", err.msg);
     cr_assert_eq(n, CONFIGS);
     for (int i = 0; i < n; i++)
         all.at[i] = &all.config[i];
+}
+
+static void open_all(int max_tokens)
+{
+    tiny_model_make_long(all.model, max_tokens);
+    open_configs();
 }
 
 static void close_all(void)
@@ -214,8 +220,7 @@ Test(plan, a_long_context_of_8b_fits_in_80_gb)
 /* ---- work as planned ------------------------------------------------------ */
 
 /* One context through prefill, all variants in the groups that memory allows, and their answers. */
-static int do_work(struct engine *e, const struct engine_plan *plan, const struct engine_work *work, int *n_groups,
-                   struct err *err)
+static int do_context(struct session *s, const struct engine_work *work, int *n_groups, struct err *err)
 {
     static int32_t ids[1 << 17];
     struct prefill p = { .ids = ids, .n = work->n_tokens };
@@ -227,11 +232,8 @@ static int do_work(struct engine *e, const struct engine_plan *plan, const struc
         ids[i] = i * 7 % TINY_VOCAB;
     for (int q = 0; q < QUESTIONS; q++)
         question[q] = (struct question_ids){ ids, ASKED };
-    struct session *s = engine_load(e, plan, err) ? NULL : session_new(e, err);
-    int code = s ? 0 : err->code;
     configs_need(work->config, work->n_configs, &p.needs, &p.window);
-    if (!code)
-        code = session_prefill(s, &p, NULL, err);
+    int code = session_prefill(s, &p, NULL, err);
     if (!code)
         code = session_repeat(s, &p, err);
     if (!code) {
@@ -255,10 +257,10 @@ static int do_work(struct engine *e, const struct engine_plan *plan, const struc
         struct decode job = { .variant = at,
                               .n_variants = n,
                               .question = question,
-                              .n_questions = QUESTIONS,
+                              .n_questions = work->n_questions,
                               .n_shared = work->n_shared,
                               .max_new_tokens = NEW };
-        if (!code)
+        if (!code && work->n_questions)
             code = session_decode(s, &job, answer, err);
         for (int i = 0; i < n; i++)
             variant_release(&variant[i]);
@@ -269,6 +271,15 @@ static int do_work(struct engine *e, const struct engine_plan *plan, const struc
         pool_reset(pool, mark);
     }
     compressor_free(c);
+    return code;
+}
+
+static int do_work(struct engine *e, const struct engine_plan *plan, const struct engine_work *work, int *n_groups,
+                   struct err *err)
+{
+    struct session *s = engine_load(e, plan, err) ? NULL : session_new(e, err);
+    int code = s ? do_context(s, work, n_groups, err) : err->code;
+
     session_free(s);
     return code;
 }
@@ -296,6 +307,53 @@ Test(plan, is_enough_for_the_work)
     }
     cr_assert_gt(max_groups, 2, "memory was never short");
     close_all();
+}
+
+/* A drawn context: its tokens, some of the configs, asked or only packed. */
+static struct engine_work draw_work(struct rng *rng)
+{
+    struct engine_work w = work_of(20 + (int)rng_below(rng, 500));
+    int first = (int)rng_below(rng, CONFIGS);
+
+    w.config += first;
+    w.n_configs = 1 + (int)rng_below(rng, (uint64_t)(CONFIGS - first));
+    w.n_questions = (int)rng_below(rng, QUESTIONS + 1);
+    w.question_tokens = w.n_questions * ASKED;
+    if (w.n_questions == 0)
+        w.n_shared = w.longest_question = w.max_new_tokens = 0;
+    return w;
+}
+
+/* A session holds every context of its list, whatever the order, and also where reading the weights takes the most. */
+Test(plan, is_enough_for_each_of_a_list)
+{
+    enum { WORKS = 5, LISTS = 6, WIDE = 40000 };
+    struct rng rng = rng_named(1, "lists of work");
+    int n_read = 0, n_held = 0, groups;
+    struct err err;
+
+    open_configs();
+    for (int l = 0; l < LISTS; l++) {
+        struct engine_work work[WORKS];
+        struct engine_plan plan = { 0 };
+        tiny_model_make_wide(all.model, l % 2 ? WIDE : TINY_VOCAB);
+        struct engine *e = open_on("reference");
+        pretended = (struct device_memory){ (size_t)64 << 30, (size_t)1 << 30 };
+        for (int i = 0; i < WORKS; i++)
+            work[i] = draw_work(&rng);
+        cr_assert_eq(engine_plan(e, work, WORKS, &plan, &err), 0, "%s", err.msg);
+        *(plan.total == plan.bytes[PLAN_WEIGHTS] + plan.bytes[PLAN_LOADING] ? &n_read : &n_held) += 1;
+        struct session *s = engine_load(e, &plan, &err) ? NULL : session_new(e, &err);
+        cr_assert(s, "%s", err.msg);
+        for (int i = 0; i < WORKS; i++)
+            cr_assert_eq(do_context(s, &work[i], &groups, &err), 0, "list %d, context %d of %d tokens: %s", l, i,
+                         work[i].n_tokens, err.msg);
+        session_free(s);
+        engine_close(e);
+        tiny_model_remove(all.model);
+    }
+    cr_assert(n_read > 0 && n_held > 0, "%d lists with the weights as the peak, %d without", n_read, n_held);
+    free(all.config);
 }
 
 /* The model repeats the context in what was planned, too, to the byte: a short one, whose repetition takes more than its

@@ -13,7 +13,7 @@ enum { L = 2, D = 64, H = 4, G = 2, K = 32, F = 96, TENSORS = 9 * L + 3 };
 static const char config[] =
     "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_act\":\"silu\",\"hidden_size\":64,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,"
-    "\"intermediate_size\":96,\"vocab_size\":271,\"max_position_embeddings\":%d,\"rms_norm_eps\":1e-05,"
+    "\"intermediate_size\":96,\"vocab_size\":%d,\"max_position_embeddings\":%d,\"rms_norm_eps\":1e-05,"
     "\"rope_theta\":10000.0,\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0,\"low_freq_factor\":1.0,"
     "\"high_freq_factor\":4.0,\"original_max_position_embeddings\":256},\"tie_word_embeddings\":false,"
     "\"eos_token_id\":[2,0]}";
@@ -45,7 +45,7 @@ static void write_values(FILE *f, const struct st_tensor *t)
     }
 }
 
-static void write_weights(const char *path)
+static void write_weights(const char *path, int n_vocab)
 {
     static char name[TENSORS][96];
     struct st_tensor all[TENSORS];
@@ -61,9 +61,9 @@ static void write_weights(const char *path)
     snprintf(name[n], sizeof(name[n]), "model.embed_tokens.weight");
     snprintf(name[n + 1], sizeof(name[n + 1]), "model.norm.weight");
     snprintf(name[n + 2], sizeof(name[n + 2]), "lm_head.weight");
-    all[n] = tensor(name[n], TINY_VOCAB, D);
+    all[n] = tensor(name[n], n_vocab, D);
     all[n + 1] = tensor(name[n + 1], D, 0);
-    all[n + 2] = tensor(name[n + 2], TINY_VOCAB, D);
+    all[n + 2] = tensor(name[n + 2], n_vocab, D);
     cr_assert_eq(file_create(&out, path, &err), 0, "%s", err.msg);
     cr_assert_eq(safetensors_write_header(&out, &(struct st_header){ .tensor = all, .n = TENSORS }, &err), 0, "%s",
                  err.msg);
@@ -74,12 +74,7 @@ static void write_weights(const char *path)
 
 static const char *const copied[] = { "tokenizer.json", "tokenizer_config.json" };
 
-void tiny_model_make(char path[64])
-{
-    tiny_model_make_long(path, TINY_MAX_TOKENS);
-}
-
-void tiny_model_make_long(char path[64], int max_tokens)
+static void make(char path[64], int max_tokens, int n_vocab)
 {
     char json[sizeof(config) + 16];
     struct err err;
@@ -87,11 +82,11 @@ void tiny_model_make_long(char path[64], int max_tokens)
     snprintf(path, 64, "/tmp/evp-tiny-XXXXXX");
     cr_assert(mkdtemp(path));
     char *at = file_join(path, "config.json");
-    snprintf(json, sizeof(json), config, max_tokens);
+    snprintf(json, sizeof(json), config, n_vocab, max_tokens);
     cr_assert_eq(file_write(at, json, strlen(json), &err), 0, "%s", err.msg);
     free(at);
     at = file_join(path, "model.safetensors");
-    write_weights(at);
+    write_weights(at, n_vocab);
     free(at);
     for (size_t i = 0; i < sizeof(copied) / sizeof(*copied); i++) {
         char from[128];
@@ -103,6 +98,21 @@ void tiny_model_make_long(char path[64], int max_tokens)
         free(at);
         buf_release(&text);
     }
+}
+
+void tiny_model_make(char path[64])
+{
+    make(path, TINY_MAX_TOKENS, TINY_VOCAB);
+}
+
+void tiny_model_make_long(char path[64], int max_tokens)
+{
+    make(path, max_tokens, TINY_VOCAB);
+}
+
+void tiny_model_make_wide(char path[64], int n_vocab)
+{
+    make(path, TINY_MAX_TOKENS, n_vocab);
 }
 
 void tiny_model_remove(const char *path)

@@ -9,6 +9,7 @@ enum { TINY_VOCAB = 271, TINY_MAX_TOKENS = 2048 };
  * tokenizer is that of tests/data/tiny. Fails the test if it cannot. */
 void tiny_model_make(char path[64]);
 void tiny_model_make_long(char path[64], int max_tokens); // one that allows more tokens
+void tiny_model_make_wide(char path[64], int n_vocab);    // one with a larger vocabulary
 void tiny_model_remove(const char *path);
 
 #endif
