@@ -330,8 +330,9 @@ struct backend {
      * lower position. */
     void (*joint_counts)(struct backend *, int32_t *count /* (n_heads) */, const float *score, int n_heads, int n,
                          int group, const struct joint_keep * /* (n_heads / group), host */);
-    /* kept: ascending positions of the k[h] largest of row h's n numbers, row after row; ties go to the lower position
-     * (0 and -0 are a tie; nan is above all numbers, or below them with its sign bit set) */
+    /* kept: ascending positions of the k[h] largest of row h's n numbers, row after row. Of those like the k[h]-th
+     * largest, at most SCORE_ALIKE floats from it (kernels/order.h), the lowest positions are kept, on every processor.
+     * 0 and -0 are a tie; nan is above all numbers, or below them with its sign bit set. */
     void (*top_k)(struct backend *, int32_t *kept, const float *score, int n_heads, int n, const int *k /* host */);
     /* dst[h] row i = src[h] row kept_h[i], K and V; kept: dst[0].n positions for head 0, then those for head 1, ... */
     void (*gather)(struct backend *, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,

@@ -15,4 +15,19 @@ static inline uint32_t score_order(float x)
     return u & 0x80000000 ? ~u : u | 0x80000000;
 }
 
+/* Floats so few steps apart may be the same number but for rounding: the norms of a repeated token's keys, each rotated
+ * by its own position, are up to 4 apart. Which of them is larger depends on the processor, so top_k ignores it. */
+enum { SCORE_ALIKE = 4 };
+
+/* The highest and the lowest order of scores like one. */
+static inline uint32_t score_order_above(uint32_t order)
+{
+    return order < UINT32_MAX - SCORE_ALIKE ? order + SCORE_ALIKE : UINT32_MAX;
+}
+
+static inline uint32_t score_order_below(uint32_t order)
+{
+    return order > SCORE_ALIKE ? order - SCORE_ALIKE : 0;
+}
+
 #endif

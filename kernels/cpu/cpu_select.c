@@ -1,8 +1,8 @@
 /* cpu_select.c - selects the keys to keep: the k largest scores of a row, or of all rows of a layer together.
  *
  * A radix search finds the k-th largest score byte by byte from the top, among the scores that share the bytes found so
- * far. Then one pass in order of position keeps the larger scores and the first of the equal ones. No sorting, no
- * memory.
+ * far. Then one pass counts the scores above those like it, and one in order of position keeps them and the first of the
+ * alike. No sorting, no memory.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -70,14 +70,17 @@ static struct cut cut_row(const float *score, int n, int k)
 
 static void select_row(int32_t *kept, const float *score, int n, int k)
 {
-    int n_kept = 0;
+    int n_kept = 0, n_alike = k; // to be kept of the scores like the k-th largest
 
     if (k == 0)
         return;
-    struct cut cut = cut_row(score, n, k);
+    const uint32_t lowest = cut_row(score, n, k).lowest, above = score_order_above(lowest),
+                   below = score_order_below(lowest);
+    for (int i = 0; i < n; i++)
+        n_alike -= score_order(score[i]) > above;
     for (int i = 0; i < n && n_kept < k; i++) {
         uint32_t order = score_order(score[i]);
-        if (order > cut.lowest || (order == cut.lowest && cut.equals-- > 0))
+        if (order > above || (order >= below && n_alike-- > 0))
             kept[n_kept++] = i;
     }
 }

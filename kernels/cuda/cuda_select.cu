@@ -2,10 +2,11 @@
  * gathers them.
  *
  * A radix search finds the k-th largest score from the top, 11 or 10 bits of its order at a time (kernels/order.h), by
- * counting the scores that share the bits found so far. Then one pass in order of position keeps the larger scores and
- * the first of the equal ones. Counts are integers, so the order in which threads add to them does not matter.
+ * counting the scores that share the bits found so far. Then one pass counts the scores above those like it, and one in
+ * order of position keeps them and the first of the alike. Counts are integers, so the order in which threads add to them does not matter.
  */
 #include "kernels/cuda/cuda_lanes.h"
+#include "kernels/order.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -120,6 +121,21 @@ struct row_keep {
     int k;
 };
 
+/* How many scores of a row are above `order`. Has a barrier. */
+static __device__ __forceinline__ uint32_t count_above(const struct scores &row, uint32_t order, uint32_t *warp)
+{
+    uint32_t mine = 0, total;
+    float x[EIGHT];
+
+    for (int i = (int)threadIdx.x * EIGHT; i < row.n; i += TILE) {
+        load_some(x, row.at + i, row.n - i, row.aligned);
+        for (int j = 0; j < EIGHT; j++)
+            mine += i + j < row.n && order_of(x[j]) > order;
+    }
+    threads_before<SELECT_THREADS>(mine, warp, &total);
+    return total;
+}
+
 /* One block per row of n. */
 /* registers <= 48 */
 __global__ void __launch_bounds__(SELECT_THREADS)
@@ -136,25 +152,28 @@ __global__ void __launch_bounds__(SELECT_THREADS)
         return;
     kept += rows[blockIdx.x].start;
     const struct cut cut = cut_row(b[0], row, (uint32_t)k);
+    const uint32_t highest = min(cut.lowest, 0xffffffffu - SCORE_ALIKE) + SCORE_ALIKE; // of those alike
+    const uint32_t lowest = max(cut.lowest, (uint32_t)SCORE_ALIKE) - SCORE_ALIKE;
+    const uint32_t n_alike = (uint32_t)k - count_above(row, highest, warp + SELECT_WARPS); // of them to be kept
     for (int tile = 0; tile * TILE < n; tile++) {
         const int i = tile * TILE + (int)threadIdx.x * EIGHT;
-        uint32_t mine = 0; // lower half: scores above the cut; upper half: equal scores
+        uint32_t mine = 0; // lower half: scores above those alike; upper half: scores alike
         load_some(x, row.at + i, n - i, aligned);
         for (int j = 0; j < EIGHT; j++) {
             const uint32_t order = order_of(x[j]);
             if (i + j < n)
-                mine += order > cut.lowest ? 1 : order == cut.lowest ? 1 << 16 : 0;
+                mine += order > highest ? 1 : order >= lowest ? 1 << 16 : 0;
         }
         const uint32_t before = threads_before<SELECT_THREADS>(mine, warp + tile % 2 * SELECT_WARPS, &both);
         uint32_t a = above + (before & 0xffff), e = equal + (before >> 16);
         for (int j = 0; j < EIGHT; j++) {
-            const uint32_t order = order_of(x[j]), first = min(e, cut.equals);
-            if (i + j >= n || order < cut.lowest)
+            const uint32_t order = order_of(x[j]), first = min(e, n_alike);
+            if (i + j >= n || order < lowest)
                 continue;
-            if (order > cut.lowest || e < cut.equals)
+            if (order > highest || e < n_alike)
                 kept[a + first] = i + j;
-            a += order > cut.lowest;
-            e += order == cut.lowest;
+            a += order > highest;
+            e += order <= highest;
         }
         above += both & 0xffff;
         equal += both >> 16;

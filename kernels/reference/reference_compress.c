@@ -169,13 +169,33 @@ static int rank(const float *score, int n, int i)
     return before;
 }
 
+/* The k positions of one row. */
+static void top_k(int32_t *kept, const float *score, int n, int k)
+{
+    uint32_t lowest = 0; // of the k largest
+    int n_alike = k;     // to be kept of the scores like it
+
+    for (int i = 0; i < n; i++)
+        lowest = rank(score, n, i) == k - 1 ? score_order(score[i]) : lowest;
+    for (int i = 0; i < n; i++)
+        n_alike -= score_order(score[i]) > score_order_above(lowest);
+    for (int i = 0; i < n; i++) {
+        uint32_t order = score_order(score[i]);
+        bool larger = order > score_order_above(lowest), alike = !larger && order >= score_order_below(lowest);
+        if (larger || (alike && n_alike > 0))
+            *kept++ = i;
+        n_alike -= alike;
+    }
+}
+
 void reference_top_k(struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k)
 {
     (void)be;
-    for (int h = 0; h < n_heads; h++, score += n)
-        for (int i = 0; i < n; i++)
-            if (rank(score, n, i) < k[h])
-                *kept++ = i;
+    for (int h = 0; h < n_heads; h++) {
+        if (k[h] > 0)
+            top_k(kept, score + (size_t)h * (size_t)n, n, k[h]);
+        kept += k[h];
+    }
 }
 
 void reference_gather(struct backend *be, const struct kv_rows *dst, const struct kv_rows *src, const int32_t *kept,

@@ -348,6 +348,27 @@ Test(kernels, top_k_prefers_the_lower_of_equals)
     each_pair(check_top_k_by_hand);
 }
 
+/* Norms of one token's keys at several positions, whose last bits are rounding; beyond them the larger is kept. */
+static void check_top_k_of_alike(const struct pair *p)
+{
+    struct backend *be = p->got;
+    const float step = 0x1p-23f;
+    const float scores[] = { 1, 1 + 4 * step, 9, 1 + step, 1 + 3 * step, 0, 1, 1 + 20 * step, 9, 1 + 9 * step, 1, 1 };
+    const int32_t want[] = { 0, 1, 2, 1, 2, 3 };
+    float *score = numbers_from(be, scores, 12);
+    int32_t *kept = integer_space(be, 6);
+
+    be->top_k(be, kept, score, 2, 6, (int[]){ 3, 3 });
+    expect_integers(p, kept, want, 6, "top_k of alike");
+    be->free(be, score);
+    be->free(be, kept);
+}
+
+Test(kernels, top_k_prefers_the_lower_of_alike)
+{
+    each_pair(check_top_k_of_alike);
+}
+
 static void check_gather(const struct pair *p)
 {
     enum { K = 2, SOURCE = 3 };
