@@ -1,6 +1,7 @@
 /* cpu.c - the cpu backend: its table of ops, its threads and its scratch memory. */
 #include "kernels/cpu/cpu.h"
 
+#include "kernels/cpu/cpu_level.h"
 #include "kernels/host.h"
 
 #include <omp.h>
@@ -174,6 +175,8 @@ static void fill_ops(struct backend *be)
 
 struct backend *cpu_open(const struct backend_options *options, struct err *err)
 {
+    if (cpu_level_limit(err))
+        return NULL;
     struct cpu *c = calloc(1, sizeof(*c));
     if (!c) {
         err_nomem(err);

@@ -5,6 +5,7 @@
  */
 #include "kernels/cpu/cpu.h"
 
+#include "kernels/cpu/cpu_level.h"
 #include "kernels/host.h"
 
 #include <stdio.h>
@@ -96,7 +97,7 @@ static const char *kind_of(const struct cpu *c)
         return "cpu-amx";
     if (code && strstr(code, "avx512"))
         return "cpu-avx512";
-    return __builtin_cpu_supports("avx2") ? "cpu-avx2" : "cpu";
+    return cpu_level() >= CPU_AVX2 ? "cpu-avx2" : "cpu";
 #else
     (void)c;
     return "cpu";
@@ -110,7 +111,7 @@ int cpu_choose(struct cpu *c, const char *dtype, struct err *err)
     int code = 0;
 
     if (is_bf16 && !can_bf16)
-        return err_set(err, ERR_DEVICE, "this processor or oneDNN has no fast bf16 products; use --dtype f32 or auto");
+        return err_set(err, ERR_DEVICE, "this processor or oneDNN has no fast bf16 products; use --dtype f32");
     c->base.dtype = is_bf16 ? DTYPE_BF16 : DTYPE_F32;
     if (is_auto && can_bf16)
         code = choose_faster(c, err);

@@ -58,8 +58,6 @@ void each_pair(void (*test)(const struct pair *))
 {
     for (size_t i = 0; i < sizeof(entries) / sizeof(*entries); i++) {
         const struct entry *e = &entries[i];
-        if (getenv("DNNL_MAX_CPU_ISA") && strcmp(e->backend, "cpu") != 0)
-            continue; // an older processor is played to oneDNN, which the others do not use
         if (getenv("EVP_TEST_BACKEND") && strcmp(e->backend, "reference") == 0)
             continue; // it is what the one backend is compared with
         struct pair p = { e->name, open_entry("reference", e->reference_dtype), open_entry(e->backend, e->dtype) };
