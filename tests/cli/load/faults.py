@@ -83,8 +83,8 @@ def make_inputs():
         with open(f"ids/{id}", "w") as out:
             subprocess.run(["evp-show", *MODEL, "--ids", id, "c.jsonl"], stdout=out, check=True)
     write_manifest("all.jsonl", "ssd", IDS, "insert")
-    for dtype, folder in ("f32", "pay-1"), ("bf16", "pay-2"):
-        assert run("evp-pack", *MODEL, "all.jsonl", "c.jsonl", "--dtype", dtype, "-o", folder, "-q") == 0, said
+    for dtype, folder in ("f32", "pay-1"), ("bf16", "pay-2"):  # the reference has bf16 on every processor
+        assert run("evp-pack", *MODEL, "all.jsonl", "c.jsonl", "--backend", "reference", "--dtype", dtype, "-o", folder, "-q") == 0, said
     assert run("evp-profile", *MODEL, "c.jsonl", "q.jsonl", "--configs", "none", "--max-new-tokens", "1", "-q", "-o", "p.h5") == 0, said
     assert run("evp-score", "p.h5", "-q", "-o", "table.h5") == 0, said
 
