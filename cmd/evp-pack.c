@@ -37,7 +37,7 @@ static struct {
     struct shard shard;
     bool prune, dry_run, list;
     struct opt_common common;
-} cfg = { .out = "payloads", .backend = "auto", .dtype = "f32", .shard = { 1, 1 } };
+} cfg = { .out = "payloads", .backend = "auto", .dtype = "auto", .shard = { 1, 1 } };
 
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),

@@ -47,7 +47,7 @@ static struct {
     struct opt_common common;
 } cfg = { .configs = default_configs,
           .backend = "auto",
-          .dtype = "f32",
+          .dtype = "auto",
           .shard = { 1, 1 },
           .seed = 1,
           .max_new_tokens = 32,
@@ -334,19 +334,19 @@ static struct run_watch watch_of(struct job *j)
 
 /* ---- the device ---------------------------------------------------------------------- */
 
-/* The dtype asked for; with auto the dtype of FILE's answers, which new answers must share. */
-static const char *dtype_wanted(const struct job *j)
+/* With auto the dtype of FILE's answers, which new answers must share; NULL: there are none, or a dtype is given. */
+static const char *dtype_of_file(const struct job *j)
 {
     const struct table *have = &j->shards.have;
 
-    return strcmp(cfg.dtype, "auto") == 0 && have->n_contexts > 0 && have->dtype ? have->dtype : cfg.dtype;
+    return strcmp(cfg.dtype, "auto") == 0 && have->n_contexts > 0 ? have->dtype : NULL;
 }
 
 static struct profile_want want(const struct job *j)
 {
     return (struct profile_want){ .model = cfg.model,
                                   .backend = cfg.backend,
-                                  .dtype = dtype_wanted(j),
+                                  .dtype = dtype_of_file(j) ? dtype_of_file(j) : cfg.dtype,
                                   .n_threads = cfg.threads,
                                   .timed = cfg.common.verbose > 0,
                                   .memory = cfg.memory };
@@ -374,6 +374,16 @@ static void begin_pace(struct job *j)
     profile_say_cost(&j->device, pace_left(&j->pace), j->n_devices);
 }
 
+/* What auto would have taken for a new FILE. */
+static void say_resumed(const struct job *j)
+{
+    enum dtype own = strncmp(j->device.kind, "cuda", 4) == 0 && !model_is_f32(j->model) ? DTYPE_BF16 : DTYPE_F32;
+
+    if (dtype_of_file(j) && j->device.dtype != own)
+        log_info("computing in %s, as the answers in '%s' are; a new file would be in %s", dtype_name(j->device.dtype),
+                 cfg.output, dtype_name(own));
+}
+
 static int open_device(struct job *j, struct err *err)
 {
     const struct profile_want all = want(j);
@@ -382,6 +392,7 @@ static int open_device(struct job *j, struct err *err)
     if (profile_device_open(&j->device, &all, err))
         return err->code;
     backend_say(engine_backend(j->device.engine), cfg.threads);
+    say_resumed(j);
     return profile_device_made(&j->device, &j->made, &j->shards, err);
 }
 
@@ -407,6 +418,9 @@ static int open_crew(struct job *j, struct err *err)
     if (!j->crew)
         return err->code;
     j->n_devices = crew_size(j->crew, &j->n_devices_failed);
+    if (*j->device.note)
+        log_info("%s", j->device.note);
+    say_resumed(j);
     return profile_device_made(&j->device, &j->made, &j->shards, err);
 }
 
@@ -536,7 +550,7 @@ static int run_job(struct job *j, int argc, char **argv, int first, struct err *
     if (plan(j, argc, argv, first, err))
         return err->code;
     if (cfg.on)
-        return profile_on(&j->grid, cfg.model, cfg.on, err);
+        return profile_on(&j->grid, cfg.model, want(j).dtype, cfg.on, err);
     double start = clock_now();
     return measure(j, err) ? err->code : finish(j, start, err);
 }

@@ -22,6 +22,7 @@ int profile_device_open(struct profile_device *d, const struct profile_want *wan
         return err->code;
     const struct backend *be = engine_backend(d->engine);
     snprintf(d->kind, sizeof(d->kind), "%s", be->kind);
+    snprintf(d->note, sizeof(d->note), "%s", be->note ? be->note : "");
     d->dtype = be->dtype;
     return 0;
 }

@@ -25,7 +25,8 @@ struct profile_want {
 struct profile_device {
     struct engine *engine;
     struct session *session;
-    char kind[32]; // of the backend
+    char kind[32];  // of the backend
+    char note[128]; // how it chose the dtype; "": it was given
     enum dtype dtype;
     struct engine_plan plan;
     struct engine_cost cost; // of all open work
@@ -48,7 +49,7 @@ int profile_device_speed(struct profile_device *d, const struct run *run, struct
 int profile_device_made(const struct profile_device *d, struct table_made *made, struct shards *shards,
                         struct err *err) MUST_CHECK;
 
-/* Zeroed is fine. kind and dtype stay. */
+/* Zeroed is fine. kind, note and dtype stay. */
 void profile_device_close(struct profile_device *d);
 
 #endif

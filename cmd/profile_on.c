@@ -61,7 +61,7 @@ static int say(const struct forecast *f, struct forecast_size job, struct err *e
 
     if (forecast_open(f, &seconds, err) || forecast_sized(f, job, &sized, err))
         return err->code;
-    log_info("expected on one %s, from the %s, not measured:", f->gpu->name, f->gpu->source);
+    log_info("expected on one %s in bf16, from the %s, not measured:", f->gpu->name, f->gpu->source);
     log_info("this work: about %s (%s)", text_seconds(text, seconds), profile_hours(hours, seconds, true));
     log_info("%lld contexts of %lld tokens, with the same number of questions and configs: about %s (%s)",
              (long long)job.n, (long long)job.n_tokens, text_seconds(text, sized), profile_hours(hours, sized, true));
@@ -69,7 +69,14 @@ static int say(const struct forecast *f, struct forecast_size job, struct err *e
     return 0;
 }
 
-int profile_on(const struct grid *g, const char *model, const char *on, struct err *err)
+static bool is_f32(const struct engine *e, const char *dtype)
+{
+    bool is_auto = strcmp(dtype, "auto") == 0;
+
+    return is_auto ? model_is_f32(engine_model(e)) : strcmp(dtype, "f32") == 0;
+}
+
+int profile_on(const struct grid *g, const char *model, const char *dtype, const char *on, struct err *err)
 {
     struct forecast f = { .grid = g };
     struct forecast_size job = { 1000, 32768 };
@@ -79,6 +86,9 @@ int profile_on(const struct grid *g, const char *model, const char *on, struct e
     struct engine *e = open_engine(model, err);
     f.engine = e;
     int code = e ? say(&f, job, err) : err->code;
+    if (!code && is_f32(e, dtype))
+        log_warn("%s is f32, in which a GPU takes many times as long; --dtype bf16 takes what was estimated",
+                 strcmp(dtype, "auto") == 0 ? "the type of the model's weights" : "--dtype");
     engine_close(e);
     return code;
 }

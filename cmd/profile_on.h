@@ -5,7 +5,8 @@
 #include "profiler/run/grid.h"
 #include "profiler/score/serving.h" // SERVING_GPUS, for its option
 
-/* on: "GPU" or "GPU,NxTOKENS". model: as --model names it, or NULL. ERR_USAGE: another text, or an unknown GPU. */
-int profile_on(const struct grid *g, const char *model, const char *on, struct err *err) MUST_CHECK;
+/* on: "GPU" or "GPU,NxTOKENS". model: as --model names it, or NULL. dtype: of BACKEND_DTYPES; the estimate is for bf16,
+ * and says so where a GPU would compute in f32. ERR_USAGE: another text, or an unknown GPU. */
+int profile_on(const struct grid *g, const char *model, const char *dtype, const char *on, struct err *err) MUST_CHECK;
 
 #endif

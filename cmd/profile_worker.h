@@ -11,7 +11,7 @@
 enum { WORKER_LOAD = -1 };
 
 enum told {
-    TOLD_OPEN,   // device: kind, dtype
+    TOLD_OPEN,   // device: kind, note, dtype
     TOLD_UNFIT,  // context, why: it does not fit in the device's memory
     TOLD_READY,  // device: plan, cost, speed
     TOLD_TOKENS, // tokens, pace: so much more of the context is done

@@ -13,7 +13,8 @@ int backend_check(const char *name, const char *dtype, struct err *err)
     if (strcmp(name, "auto") != 0 && strcmp(name, "cuda") != 0 && strcmp(name, "cpu") != 0 &&
         strcmp(name, "reference") != 0)
         return err_set(err, ERR_DEVICE, "no backend '%s' in this build; it has %s", name, BACKEND_NAMES);
-    if (strcmp(dtype, "auto") == 0 || strcmp(dtype, "f32") == 0 || strcmp(dtype, "bf16") == 0)
+    if (strcmp(dtype, "auto") == 0 || strcmp(dtype, "f32") == 0 || strcmp(dtype, "bf16") == 0 ||
+        strcmp(dtype, "fastest") == 0)
         return 0;
     return err_set(err, ERR_USAGE, "dtype '%s' is not one of %s", dtype, BACKEND_DTYPES);
 }

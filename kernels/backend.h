@@ -243,7 +243,7 @@ struct work_shape {
 struct backend {
     const char *name;    // as in backend_options: "reference", "cpu" or "cuda"
     const char *kind;    // the hardware it uses: "cpu-amx", "cpu-avx512", "cpu-avx2", "reference", ...
-    const char *note;    // how dtype "auto" was decided, one line; NULL: dtype was given
+    const char *note;    // how the dtype was decided, one line; NULL: it was given, or f32 as a matter of course
     const char *instead; // why backend "auto" is not cuda, one line, valid until the next backend_open(); NULL: it is
                          // cuda, or a backend was named
     enum dtype dtype;    // DTYPE_F32 or DTYPE_BF16
@@ -351,13 +351,16 @@ struct backend {
 
 /* The names that backend_open() knows. cuda needs its own shared object (kernels/cuda/cuda.h). */
 #define BACKEND_NAMES  "auto|cuda|cpu|reference"
-#define BACKEND_DTYPES "auto|f32|bf16"
+#define BACKEND_DTYPES "auto|f32|bf16|fastest"
 
 struct backend_options {
-    const char *name;  // one of BACKEND_NAMES; NULL: auto. auto: cuda where it can be opened, else cpu
-    const char *dtype; // one of BACKEND_DTYPES; NULL: f32. auto: the faster one in a short trial product
-    int n_threads;     // 0: all cores this process may use
-    int device;        // of cuda: its number, as CUDA_VISIBLE_DEVICES orders them
+    const char *name; // one of BACKEND_NAMES; NULL: auto. auto: cuda where it can be opened, else cpu
+    const char
+        *dtype;    // one of BACKEND_DTYPES; NULL: f32. auto: on cuda bf16 unless is_f32, elsewhere f32; fastest: in a
+                   // short trial product
+    bool is_f32;   // the model's weights
+    int n_threads; // 0: all cores this process may use
+    int device;    // of cuda: its number, as CUDA_VISIBLE_DEVICES orders them
 };
 
 #ifdef __cplusplus // the cuda backend includes this file

@@ -421,6 +421,14 @@ const struct model_config *model_config(const struct model *m)
     return &m->config;
 }
 
+bool model_is_f32(const struct model *m)
+{
+    struct tensor t;
+    struct err ignored;
+
+    return model_find(m, TENSOR_O, 0, &t, &ignored) == 0 && t.type == WEIGHT_F32;
+}
+
 /* ---- tensors ----------------------------------------------------------- */
 
 int model_n_tensors(const struct model *m)

@@ -72,6 +72,9 @@ void model_close(struct model *m); // NULL is fine
 struct model *model_open_config(const char *path, struct err *err);
 const struct model_config *model_config(const struct model *m);
 
+/* Are the weights in f32, and not in a type of fewer bits? */
+bool model_is_f32(const struct model *m);
+
 #define MODEL_DEFAULT "SmolLM2-135M-Instruct"
 
 /* The path of the model that a user names; the caller frees it. `given` NULL: the default model, MODEL_DEFAULT.Q4_1.gguf

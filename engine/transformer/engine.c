@@ -99,7 +99,8 @@ static int open_all(struct engine *e, const char *model, struct err *err)
     return e->tokenizer ? 0 : err_wrap(err, "'%s'", model);
 }
 
-struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err)
+/* Without a backend. */
+static struct engine *engine_new(const char *model, struct err *err)
 {
     struct engine *e = calloc(1, sizeof(*e));
 
@@ -111,15 +112,25 @@ struct engine *engine_open_on(struct backend *backend, const char *model, struct
         engine_close(e);
         return NULL;
     }
-    e->backend = backend;
     return e;
 }
 
-static struct backend *open_backend(const struct engine_options *o, struct err *err)
+struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err)
 {
-    const struct backend_options options = {
-        .name = o->backend, .dtype = o->dtype, .n_threads = o->n_threads, .device = o->device
-    };
+    struct engine *e = engine_new(model, err);
+
+    if (e)
+        e->backend = backend;
+    return e;
+}
+
+static struct backend *open_backend(const struct engine_options *o, const struct model *model, struct err *err)
+{
+    const struct backend_options options = { .name = o->backend,
+                                             .dtype = o->dtype,
+                                             .is_f32 = model_is_f32(model),
+                                             .n_threads = o->n_threads,
+                                             .device = o->device };
     struct backend *be = backend_open(&options, err), *timed = be && o->timed ? timed_open(be, err) : be;
 
     if (be && !timed)
@@ -129,11 +140,14 @@ static struct backend *open_backend(const struct engine_options *o, struct err *
 
 struct engine *engine_open(const struct engine_options *options, struct err *err)
 {
-    struct backend *be = open_backend(options, err);
-    struct engine *e = be ? engine_open_on(be, options->model, err) : NULL;
+    struct engine *e = engine_new(options->model, err);
 
-    if (be && !e)
-        be->close(be);
+    if (e)
+        e->backend = open_backend(options, e->model, err);
+    if (e && !e->backend) {
+        engine_close(e);
+        return NULL;
+    }
     if (e && options->n_threads > 0)
         model_set_threads(e->model, options->n_threads);
     return e;

@@ -30,13 +30,13 @@ struct session;
 struct engine_options {
     const char *model;   // a .gguf file or a folder
     const char *backend; // one of BACKEND_NAMES; NULL: auto
-    const char *dtype;   // one of BACKEND_DTYPES; NULL: f32
+    const char *dtype;   // one of BACKEND_DTYPES; NULL: f32; auto depends on the model's weights
     int n_threads;       // 0: all
     int device;          // of backend cuda, from 0
     bool timed;          // count and time every op: kernels/timed.h lists them
 };
 
-/* Opens the backend, the model's header and its tokenizer; reads no weights. */
+/* Opens the model's header, its tokenizer and the backend; reads no weights. */
 struct engine *engine_open(const struct engine_options *options, struct err *err);
 
 /* The same on an open backend, which engine_close() closes; on failure it stays the caller's. */

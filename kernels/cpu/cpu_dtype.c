@@ -1,7 +1,7 @@
 /* cpu_dtype.c - chooses the backend's dtype and names its kind.
  *
  * Bf16 instructions alone say little: without AMX some processors take twice as long with them as in f32, others half
- * as long. So auto multiplies a typical weight in both dtypes and takes the faster one.
+ * as long. So "fastest" multiplies a typical weight in both. "auto" is f32: the same answers on every processor.
  */
 #include "kernels/cpu/cpu.h"
 
@@ -106,16 +106,16 @@ static const char *kind_of(const struct cpu *c)
 
 int cpu_choose(struct cpu *c, const char *dtype, struct err *err)
 {
-    bool is_auto = dtype && strcmp(dtype, "auto") == 0, is_bf16 = dtype && strcmp(dtype, "bf16") == 0;
+    bool is_fastest = dtype && strcmp(dtype, "fastest") == 0, is_bf16 = dtype && strcmp(dtype, "bf16") == 0;
     bool can_bf16 = matmul_code(c->matmul, OUT, IN, DTYPE_BF16);
     int code = 0;
 
     if (is_bf16 && !can_bf16)
         return err_set(err, ERR_DEVICE, "this processor or oneDNN has no fast bf16 products; use --dtype f32");
     c->base.dtype = is_bf16 ? DTYPE_BF16 : DTYPE_F32;
-    if (is_auto && can_bf16)
+    if (is_fastest && can_bf16)
         code = choose_faster(c, err);
-    else if (is_auto)
+    else if (is_fastest)
         c->base.note = "f32: no fast products in bf16 here";
     c->base.kind = kind_of(c);
     return code;

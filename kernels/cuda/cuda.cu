@@ -413,12 +413,21 @@ static int check_device(struct cuda *c, int device, struct err *err)
     return choose_attention(c, &prop, err) ? err->code : choose_state_bytes(c, &prop, err);
 }
 
-static void choose_dtype(struct cuda *c, const char *dtype)
+/* Every device from OLDEST_SM on multiplies bf16 many times as fast as f32. */
+static void choose_dtype(struct cuda *c, const struct backend_options *options)
 {
-    bool is_auto = dtype && strcmp(dtype, "auto") == 0, is_bf16 = dtype && strcmp(dtype, "bf16") == 0;
+    const char *dtype = options->dtype ? options->dtype : "f32";
+    bool is_auto = strcmp(dtype, "auto") == 0, is_fastest = strcmp(dtype, "fastest") == 0;
 
-    c->base.dtype = is_auto || is_bf16 ? DTYPE_BF16 : DTYPE_F32;
-    c->base.note = is_auto ? "bf16: the GPU's tensor cores multiply it" : NULL;
+    c->base.dtype = is_fastest || strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
+    if (is_auto && !options->is_f32) {
+        c->base.dtype = DTYPE_BF16;
+        c->base.note = "computing in bf16: the model's weights are not in f32, and the GPU's tensor cores multiply bf16";
+    } else if (is_auto) {
+        c->base.note = "computing in f32, as the model's weights are; --dtype bf16 is many times as fast on a GPU";
+    } else if (is_fastest) {
+        c->base.note = "computing in bf16: the GPU's tensor cores multiply it";
+    }
 }
 
 static int open_all(struct cuda *c, const struct backend_options *options, struct err *err)
@@ -431,7 +440,7 @@ static int open_all(struct cuda *c, const struct backend_options *options, struc
         return err_set(err, ERR_DEVICE, "there is no device %d: CUDA has %d here, counted from 0", options->device, n);
     if (check_device(c, options->device, err))
         return err->code;
-    choose_dtype(c, options->dtype);
+    choose_dtype(c, options);
     if (cuda_ok(c, cudaStreamCreateWithFlags(&c->stream, cudaStreamNonBlocking), "making a stream") &&
         cuda_ok(c, cudaEventCreate(&c->last), "making an event") &&
         cuda_ok(c, cudaEventCreate(&c->now), "making an event") && open_watch(c) && load_kernels(c) &&

@@ -250,7 +250,7 @@ def bench_profile():
     for tokens, letters, n in ((2, 9000, 8), (4, 18000, 20)):
         text, contexts, asked = profile_inputs(letters, n)
         start = time.time()
-        subprocess.run([build + "/evp-profile", "-q", contexts, asked, "--max-new-tokens", "32", "--dtype", "auto", "--temperature", "0",
+        subprocess.run([build + "/evp-profile", "-q", contexts, asked, "--max-new-tokens", "32", "--dtype", "fastest", "--temperature", "0",
                         "--overwrite", "-o", scratch + "/p.h5", "--configs", CONFIGS], check=True)
         ours = 16 * n / (time.time() - start)
         theirs = {str(d)[6:]: kvpress_answers(text, asked, d) for d in (torch.float32, torch.bfloat16)}

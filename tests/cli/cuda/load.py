@@ -1,4 +1,4 @@
-"""load.py FOLDER TYPE - a tied Llama of 12 MB in BF16 or F16, with the tokenizer of tests/data/tiny in FOLDER; prints the
+"""load.py FOLDER TYPE - a tied Llama of 12 MB in BF16, F16 or F32, with the tokenizer of tests/data/tiny in FOLDER; prints the
 bytes of its tensors. Numbers are small and finite: a random lower byte and a fixed upper one."""
 import json, os, struct, sys
 
@@ -19,11 +19,12 @@ for i in range(LAYERS):
 header, at, parts = {}, 0, []
 for name, shape in shapes.items():
     n = shape[0] * (shape[1] if len(shape) > 1 else 1)
-    numbers = bytearray(2 * n)
-    numbers[0::2], numbers[1::2] = os.urandom(n), (b"\x3c" if dtype == "BF16" else b"\x20") * n
+    size = 4 if dtype == "F32" else 2
+    numbers = bytearray(size * n)
+    numbers[0::size], numbers[size - 1::size] = os.urandom(n), (b"\x20" if dtype == "F16" else b"\x3c") * n
     parts.append(numbers)
-    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + 2 * n]}
-    at += 2 * n
+    header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size * n]}
+    at += size * n
 text = json.dumps(header).encode()
 with open(f"{folder}/model.safetensors", "wb") as f:
     f.write(struct.pack("<Q", len(text)) + text + b"".join(parts))

@@ -10,4 +10,5 @@ on --on H100
 on --dry-run --on tpu
 on --dry-run --on H100,many
 on --dry-run --on H100,0x1
+on --dry-run --on H100 --dtype f32 | grep warning
 ls
