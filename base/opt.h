@@ -151,7 +151,7 @@ struct opt {
 #define OPT_CHAT(p)                                                                                                    \
     OPT_TEXT(0, "chat-template", p, "FILE",                                                                            \
              "a text with {content} in place of the message, instead of the model's chat template; none: the message " \
-             "alone")
+             "alone; 'date:26 Jul 2024': the model's, with this date_string")
 /* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, those of this build. OPT_TEXT, not OPT_PICK:
  * backend_open() refuses other names with an exit status of its own. */
 #define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "compute with this backend")

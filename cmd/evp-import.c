@@ -14,6 +14,7 @@
 #include "datasets/import.h"
 #include "datasets/select.h"
 #include "engine/model/model.h"
+#include "engine/tokens/chat.h"
 #include "engine/tokens/tokenizer.h"
 
 #include <inttypes.h>
@@ -110,6 +111,7 @@ static int counter_open(struct counter *c, struct err *err)
     c->model = path ? model_open(path, err) : NULL;
     c->tokenizer = c->model ? tokenizer_open_chat(c->model, cfg.chat, err) : NULL;
     free(path);
+    model_say_date(cfg.model, c->tokenizer);
     return c->tokenizer ? 0 : err->code;
 }
 
@@ -296,6 +298,7 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
     };
     int code = check_requests(err);
 
+    im.rq.line.date = cfg.chat ? chat_date(cfg.chat) : NULL;
     if (!code)
         code = request_logs_wanted(&wanted, &cfg.dataset, err);
     if (!code && counted)

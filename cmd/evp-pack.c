@@ -143,6 +143,7 @@ static int open_model(struct pack *p, const char *path, struct err *err)
     if (strcmp(p->model_digest, p->manifest.model_digest) != 0)
         return err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", p->manifest_path, path);
     p->tokenizer = tokenizer_open_chat(p->model, cfg.chat, err);
+    model_say_date(cfg.model, p->tokenizer);
     return p->tokenizer ? 0 : err->code;
 }
 
@@ -164,7 +165,8 @@ static int get_tokens(struct pack *p, struct job *j, struct err *err)
     if (digest_tokens(j->ids.at, j->ids.n, digest, err))
         return err->code;
     if (strcmp(digest, at->token_digest) != 0)
-        return err_set(err, ERR_FORMAT, "its text is not the one '%s' was made for", p->manifest_path);
+        return err_set(err, ERR_FORMAT, "its text, or the chat template, is not the one '%s' was made for",
+                       p->manifest_path);
     return 0;
 }
 

@@ -244,6 +244,7 @@ static int open_model(struct job *j, struct err *err)
         model_digest(j->model, j->model_digest, err))
         return err->code;
     j->tokenizer = tokenizer_open_chat(j->model, cfg.chat, err);
+    model_say_date(cfg.model, j->tokenizer);
     return j->tokenizer ? tokenizer_chat_digest(j->tokenizer, j->chat_digest, err) : err->code;
 }
 

@@ -20,6 +20,16 @@ void model_say(const char *given)
                  ", 135M parameters, for demonstrations: name the model you serve with --model");
 }
 
+void model_say_date(const char *given, const struct tokenizer *t)
+{
+    if (t && tokenizer_writes_today(t))
+        log_warn(
+            "the chat template of '%s' writes today's date: what servers cache of its conversations ends at midnight; "
+            "serve with a fixed date, in vLLM --default-chat-template-kwargs '{\"date_string\": \"26 Jul 2024\"}', "
+            "and give the same here, --chat-template 'date:26 Jul 2024' (docs/models.md)",
+            given ? given : MODEL_DEFAULT);
+}
+
 /* Did evp-import read logs to make these rows, or those that they come from? */
 static bool comes_from_log(const struct json *header)
 {

@@ -44,6 +44,7 @@ int show_ids(const char *path, const struct show_prompt *prompt, struct err *err
     struct model *m = row >= 0 ? model_open(used, err) : NULL;
     if (m)
         t = tokenizer_open_chat(m, prompt->chat, err);
+    model_say_date(prompt->model, t);
     int code = t ? print_ids(t, &contexts.at[row], err) : err->code;
     tokenizer_free(t);
     model_close(m);

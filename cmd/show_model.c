@@ -1,6 +1,7 @@
 /* show_model.c - models, embedders, payloads and safetensors files of any origin; the token ids of texts. Opening a
  * model maps it; weights are not loaded. */
 #include "base/file.h"
+#include "cmd/model_say.h"
 #include "cmd/show.h"
 #include "embed/wordpiece.h"
 #include "engine/model/model.h"
@@ -89,15 +90,16 @@ int show_model(struct sheet *s, const char *path, enum show_depth depth, struct 
 {
     struct model *m = model_open(path, err);
     char digest[DIGEST_HEX];
+    struct err why;
 
     if (!m)
         return err->code;
     int code = model_digest(m, digest, err);
-    if (!code && depth == SHOW_CHECK) {
-        struct tokenizer *t = tokenizer_open(m, err);
-        code = t ? 0 : err->code;
-        tokenizer_free(t);
-    }
+    struct tokenizer *t = code ? NULL : tokenizer_open(m, &why);
+    model_say_date(path, t);
+    if (!t && !code && depth == SHOW_CHECK)
+        code = (*err = why).code;
+    tokenizer_free(t);
     if (!code)
         put_model(s, m, digest);
     model_close(m);

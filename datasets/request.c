@@ -204,12 +204,15 @@ static int add_message(struct request *r, const struct json *m, enum request_fla
 static int read_messages(const struct finding *f, const struct json *row, const struct json *messages, struct err *err)
 {
     struct request *r = &f->l->request;
+    const char *date = json_text(json_get(json_get(row, "chat_template_kwargs"), "date_string"));
     enum request_flaw flaw = REQUEST_END;
 
     if (json_count(json_get(row, "tools")) > 0 || json_count(json_get(row, "functions")) > 0)
         return flawed(f, REQUEST_TOOLS);
     if (json_text(json_get(row, "chat_template")))
         return flawed(f, REQUEST_TEMPLATE);
+    if (date && f->l->date && strcmp(date, f->l->date) != 0)
+        return flawed(f, REQUEST_DATE);
     begin(r);
     for (const struct json *m = json_first(messages); m; m = json_next(m)) {
         err->code = 0;

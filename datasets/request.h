@@ -41,6 +41,7 @@ enum {
     X(REQUEST_ROLES, "roles other than system, user and assistant, or a system message that is not the first")         \
     X(REQUEST_THOUGHTS, "reasoning in an assistant message")                                                           \
     X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
+    X(REQUEST_DATE, "another date_string than the date of the chat template")                                          \
     X(REQUEST_END, "the last message is not the user's")                                                               \
     X(REQUEST_CUT, "a prompt cut short in the log")                                                                    \
     X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
@@ -121,7 +122,10 @@ struct request {
 
 /* The request being read, and counts over all lines. */
 struct request_line {
-    bool hashes; // set by the caller: take requests of traces without texts, too; false: they are flawed
+    /* set by the caller */
+    bool hashes; // take requests of traces without texts, too; false: they are flawed
+    const char
+        *date; // that the chat template writes; requests with another date_string are flawed; NULL: not looked at
     struct request request;
     struct request_log log;
     int64_t flaws[N_REQUEST_FLAWS];

@@ -173,7 +173,7 @@ static int read_log(struct reading *r, struct err *err)
 
 int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg, struct err *err)
 {
-    struct request_line again = { 0 };
+    struct request_line again = { .date = rq->line.date };
     int code = 0;
 
     for (int i = 0; i < rq->logs.n && !code; i++) {

@@ -46,14 +46,10 @@ static const struct turns phi4 = { { "<|im_start|>system<|im_sep|>", "<|im_end|>
     {                                                                                                                  \
         "<|start_header_id|>assistant<|end_header_id|>\n\n", "<|eot_id|>"                                              \
     }
-static const struct turns llama31 = {
-    { "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
-      "Today Date: 26 Jul 2024\n\n",
-      "<|eot_id|>" },
-    LLAMA3_USER,
-    LLAMA3_ASSISTANT,
-    "{bos}"
-};
+#define DATE_MARK "Today Date: "
+#define LLAMA31_SYSTEM                                                                                                 \
+    "<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n" DATE_MARK "26 Jul 2024\n\n"
+static const struct turns llama31 = { { LLAMA31_SYSTEM, "<|eot_id|>" }, LLAMA3_USER, LLAMA3_ASSISTANT, "{bos}" };
 static const struct turns llama3 = {
     { "<|start_header_id|>system<|end_header_id|>\n\n", "<|eot_id|>" }, LLAMA3_USER, LLAMA3_ASSISTANT, "{bos}"
 };
@@ -86,11 +82,9 @@ static const struct family families[] = {
     { { "<|im_start|>", "You are a function calling AI model." }, NULL, NULL, NULL },
     /* SmolLM2, Qwen2, Qwen2.5, Qwen3-Instruct-2507 and many more */
     { { "<|im_start|>", NULL }, "{bos}{system}" CHATML_TURN, CHATML_TAIL, &chatml },
-    /* Llama 3.1 and 3.3. Without a date 3.2 writes this one too; with a date it would write today's, and the ids would
-     * differ every day */
+    /* Llama 3.1 to 3.3; servers write today's date with 3.2's */
     { { "{{- \"Cutting Knowledge Date: December 2023\\n\" }}", LLAMA3_MESSAGE },
-      "{bos}<|start_header_id|>system<|end_header_id|>\n\nCutting Knowledge Date: December 2023\n"
-      "Today Date: 26 Jul 2024\n\n<|eot_id|>" LLAMA3_TURN,
+      "{bos}" LLAMA31_SYSTEM "<|eot_id|>" LLAMA3_TURN,
       LLAMA3_TAIL,
       &llama31 },
     { { "Cutting Knowledge Date", "<|start_header_id|>" }, NULL, NULL, NULL },
@@ -225,7 +219,7 @@ int chat_find(struct chat *c, struct text_view jinja, const char *bos, struct er
     const struct family *f = find_family(jinja);
     struct buf head = { 0 }, tail = { 0 };
 
-    *c = (struct chat){ .trims = trims(jinja) };
+    *c = (struct chat){ .trims = trims(jinja), .today = contains(jinja, "strftime_now") };
     if (!f)
         return err_set(err, ERR_FORMAT, "its chat template is not of a known family");
     int code = fill(&head, f->head, jinja, bos, err);
@@ -239,6 +233,33 @@ int chat_find(struct chat *c, struct text_view jinja, const char *bos, struct er
         return 0;
     chat_release(c);
     return code ? code : err_nomem(err);
+}
+
+const char *chat_date(const char *option)
+{
+    return take_mark(&option, "date:") ? option : NULL;
+}
+
+int chat_set_date(struct chat *c, const char *date, struct err *err)
+{
+    struct buf head = { 0 };
+    bool dated = c->system.open && strstr(c->system.open, DATE_MARK);
+    const char *at = dated ? strstr(c->head + strlen(c->first), DATE_MARK) : NULL;
+
+    if (!at || !utf8_valid(date, strlen(date)))
+        return err_set(err, ERR_FORMAT, at ? "the date is not UTF-8" : "its chat template writes no date");
+    at += strlen(DATE_MARK);
+    buf_add(&head, c->head, (size_t)(at - c->head));
+    buf_adds(&head, date);
+    buf_adds(&head, at + strcspn(at, "\n"));
+    free(c->head);
+    free(c->system_open);
+    c->head = buf_take(&head);
+    /* such a head is `first`, an empty system turn and the opening of the user's */
+    at = c->head ? c->head + strlen(c->first) : "";
+    c->system.open = c->system_open = strndup(at, strlen(at) - strlen(c->system.close) - strlen(c->user.open));
+    c->today = false;
+    return c->head && c->system_open ? 0 : err_nomem(err);
 }
 
 int chat_parse(struct chat *c, struct text_view text, struct err *err)
@@ -268,5 +289,6 @@ void chat_release(struct chat *c)
     free(c->head);
     free(c->tail);
     free(c->first);
+    free(c->system_open);
     *c = (struct chat){ 0 };
 }

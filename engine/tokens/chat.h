@@ -14,7 +14,8 @@
 
 #include "engine/model/text_view.h"
 
-/* The text that a template writes before and after a message; static. NULL: the template has no such message. */
+/* The text that a template writes before and after a message; static, or the chat's. NULL: the template has no such
+ * message. */
 struct chat_marks {
     const char *open, *close;
 };
@@ -22,15 +23,22 @@ struct chat_marks {
 struct chat {
     char *head, *tail; // owned
     bool trims;        // white space at both ends of the message is left out (Python's str.strip())
+    bool today;        // the template asks for the day, and servers write it
     /* for conversations */
     const char *no_turns; // why the template cannot be used for several messages; NULL: it can
     char *first;          // text before the first message, if that is a system turn; owned
     struct chat_marks system, user, assistant;
+    char *system_open; // of `system` after chat_set_date(); owned
 };
 
 /* Finds a template's family and fills in the two halves. `bos` is "" where the model has none. ERR_FORMAT for a
  * template of an unknown family. */
 int chat_find(struct chat *c, struct text_view jinja, const char *bos, struct err *err) MUST_CHECK;
+
+/* The text after "date:", NULL: there is no such word. Writing it as a server does that is given it as date_string;
+ * ERR_FORMAT: the template writes none. */
+const char *chat_date(const char *option);
+int chat_set_date(struct chat *c, const char *date, struct err *err) MUST_CHECK;
 
 /* A custom template: the text before {content} and the text after it, as they are. ERR_FORMAT unless the text is UTF-8
  * without NUL and contains {content} once. */

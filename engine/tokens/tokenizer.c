@@ -94,6 +94,8 @@ int tokenizer_render(struct tokenizer *t, const char *chat_template, struct err 
 
     if (!chat_template)
         return tokenizer_renders(t, err);
+    if (chat_date(chat_template))
+        return tokenizer_renders(t, err) ? err->code : chat_set_date(&t->chat, chat_date(chat_template), err);
     chat_release(&t->chat);
     free(t->no_chat);
     t->no_chat = NULL;
@@ -122,6 +124,11 @@ int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struc
     int code = buf_failed(&text) ? err_nomem(err) : digest_sha256(buf_str(&text), text.n, hex, err);
     buf_release(&text);
     return code;
+}
+
+bool tokenizer_writes_today(const struct tokenizer *t)
+{
+    return t->chat.today;
 }
 
 const char *tokenizer_tail(const struct tokenizer *t)
@@ -181,7 +188,7 @@ struct tokenizer *tokenizer_open_chat(const struct model *m, const char *chat_te
 
     if (!t || !tokenizer_render(t, chat_template, err))
         return t;
-    if (!chat_template)
+    if (!chat_template || chat_date(chat_template))
         err_wrap(err, "'%s'", m->path);
     tokenizer_free(t);
     return NULL;

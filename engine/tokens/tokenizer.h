@@ -36,7 +36,7 @@ struct tokenizer *tokenizer_open(const struct model *m, struct err *err);
 
 /* The same for making prompts. chat_template: a file with a text that contains {content} (chat_parse() in
  * engine/tokens/chat.h); "none": a text is the whole prompt; NULL: the model's own template, ERR_FORMAT if it is
- * unknown. */
+ * unknown; "date:26 Jul 2024": the same with that date, ERR_FORMAT if it writes none. */
 struct tokenizer *tokenizer_open_chat(const struct model *m, const char *chat_template, struct err *err);
 void tokenizer_free(struct tokenizer *t); // NULL is fine
 
@@ -57,6 +57,7 @@ bool tokenizer_stops(const struct tokenizer *t, int32_t id);
 /* The chat template around one user message: the text after it, "" without a known template; and how many of a prompt's
  * n first ids are those of the text before it. */
 const char *tokenizer_tail(const struct tokenizer *t);
+bool tokenizer_writes_today(const struct tokenizer *t); // do servers write the day's date with it?
 int tokenizer_head(const struct tokenizer *t, const int32_t *ids, int n, int *n_head, struct err *err) MUST_CHECK;
 
 /* SHA-256 hex over both halves of the chat template: equal digests, equal prompts. An unknown template has the digest

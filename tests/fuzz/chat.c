@@ -24,6 +24,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (chat_find(&c, text, "<s>", &err) == 0) {
         if (!c.head || !c.tail)
             abort();
+        if (chat_set_date(&c, "1 Jan", &err) == 0 && !strstr(c.system.open, "1 Jan"))
+            abort();
         chat_release(&c);
     }
     return 0;

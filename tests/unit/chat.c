@@ -112,10 +112,16 @@ enum { N_SPECIALS = sizeof(specials) / sizeof(*specials) };
 static void check_known(struct tokenizer *t, const struct json *one, const char *name)
 {
     const char *bos = json_text(json_get(one, "bos")), *jinja = json_text(json_get(one, "template"));
+    const char *date = json_text(json_get(one, "date"));
     const struct json *message = json_first(json_get(one, "messages"));
     struct err err;
 
     cr_assert_eq(chat_find(&t->chat, text_view_of(jinja), bos, &err), 0, "%s: %s", name, err.msg);
+    cr_assert_eq(t->chat.today, strstr(jinja, "strftime_now") != NULL);
+    if (date)
+        cr_assert_eq(chat_set_date(&t->chat, date, &err), 0, "%s: %s", name, err.msg);
+    else if (!strstr(name, "Llama 3.1"))
+        cr_assert_eq(chat_set_date(&t->chat, "now", &err), ERR_FORMAT, "%s", name);
     for (const struct json *r = json_first(json_get(one, "rendered")); r;
          r = json_next(r), message = json_next(message)) {
         const char *text = json_text(r);
@@ -127,6 +133,15 @@ static void check_known(struct tokenizer *t, const struct json *one, const char 
     for (const struct json *c = json_first(json_get(one, "conversations")); c; c = json_next(c))
         n_conversations += check_conversation(t, c, name);
     chat_release(&t->chat);
+    if (date) { // the first token of a model may be anything
+        static const char odd[] = "Today Date: none";
+        cr_assert_eq(chat_find(&t->chat, text_view_of(jinja), odd, &err), 0);
+        cr_assert_eq(chat_set_date(&t->chat, "", &err), 0);
+        cr_assert_eq(memcmp(t->chat.head, odd, sizeof(odd) - 1), 0, "'%s'", t->chat.head);
+        cr_assert(strstr(t->chat.system.open, "Today Date: \n\n"));
+        cr_assert_eq(chat_set_date(&t->chat, "\xff", &err), ERR_FORMAT);
+        chat_release(&t->chat);
+    }
 }
 
 Test(chat, halves_are_what_jinja_renders)
@@ -155,8 +170,8 @@ Test(chat, halves_are_what_jinja_renders)
             n_unknown++;
         }
     }
-    cr_assert(n_known == 21 && n_unknown == 5);
-    cr_assert_eq(n_conversations, 31);
+    cr_assert(n_known == 22 && n_unknown == 5);
+    cr_assert_eq(n_conversations, 34);
     tokenizer_release(&t);
     json_free(root);
     buf_release(&text);

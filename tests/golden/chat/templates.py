@@ -235,6 +235,7 @@ TEMPLATES = {
     "Llama 2": ("<s>", LLAMA2),
     "Llama 3": ("<|begin_of_text|>", LLAMA3),
     "Llama 3.1": ("<|begin_of_text|>", llama31(LLAMA31_DATE)),
+    "Llama 3.1, dated": ("<|begin_of_text|>", llama31(LLAMA31_DATE)),
     "Llama 3.2": ("<|begin_of_text|>", llama31(LLAMA32_DATE)),
     "Mistral 7B v0.2": ("<s>", MISTRAL1),
     "Mistral 7B v0.2, later": ("<s>", mistral(" [INST] ", " [/INST]", "")),
@@ -255,7 +256,10 @@ TEMPLATES = {
     "Gemma 3": ("<bos>", GEMMA3),
 }
 
-# Not to be guessed at: other system turns, templates that ask for the date, and what is no chat template at all.
+# date_string, as a server gives it with chat_template_kwargs. Without it a template that asks for the day writes today's.
+DATES = {"Llama 3.1, dated": "1 Jan 2027", "Llama 3.2": "05 Mar 2026"}
+
+# Not to be guessed at: other system turns, and what is no chat template at all.
 UNKNOWN = {
     "a system turn in French": LLAMA2.replace("{% else %}{% set loop_messages = messages %}{% set system_message = false",
                                               "{% elif true == true %}{% set loop_messages = messages %}{% set "
