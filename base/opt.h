@@ -148,6 +148,7 @@ struct opt {
 #define OPT_NAMESPACE(p)                                                                                               \
     OPT_TEXT(0, "namespace", p, "NAME",                                                                                \
              "namespace of the payloads; several can share the same folders (default: the model's digest)")
+#define OPT_PARTIAL(p) OPT_BOOL(0, "partial", p, "go on when more than a tenth of the requests in the logs is left out")
 #define OPT_CHAT(p)                                                                                                    \
     OPT_TEXT(0, "chat-template", p, "FILE",                                                                            \
              "a text with {content} in place of the message, instead of the model's chat template; none: the message " \

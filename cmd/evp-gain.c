@@ -22,13 +22,14 @@ static struct {
     const char *model, *gpu;
     uint64_t dram, ssd, ssd_read;
     int gpus;
-    bool json;
+    bool json, partial;
     struct opt_common common;
 } cfg;
 
 static const struct opt opts[] = {
     OPT_HEAD("Choice"),
     OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
+    OPT_PARTIAL(&cfg.partial),
     OPT_HEAD("Model and device"),
     OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
@@ -241,6 +242,8 @@ static void put_facts(struct sheet *s, const struct gain *g)
     double tokens = (double)g->log.units * g->model.unit_tokens, n = 1000, kv = n * g->model.kv_token;
 
     sheet_int(s, "n_requests", g->log.requests.n);
+    sheet_int(s, "n_left_out", g->rq.n_left_out - g->rq.n_unknown);
+    sheet_int(s, "n_not_recognised", g->rq.n_unknown);
     sheet_seconds(s, "span_s", span_of(g));
     sheet_int(s, "prompt_tokens", whole(tokens));
     sheet_real(s, "share_that_comes_again", g->again, 3);
@@ -317,7 +320,6 @@ static void summarise(const struct gain *g)
     const struct gain_log *log = &g->log;
 
     summary_int("requests", log->requests.n);
-    summary_int("rows_left_out", g->rq.n_damaged);
     summary_int("prompt_tokens", whole((double)log->units * g->model.unit_tokens));
     json_put_real(summary_json(), "share_again", g->again);
     json_begin(summary_json(), "caches", '[');
@@ -391,6 +393,7 @@ static void say(const struct gain *g, char **path, int n)
 
 static int run(struct gain *g, char **path, int n, struct err *err)
 {
+    g->rq.partial = cfg.partial;
     if (gain_model_open(&g->model, cfg.model, cfg.gpu, err) || gain_log_from(&g->log, &g->rq, path, n, err) ||
         gain_model_measure(&g->model, cfg.model, &g->log, err) || run_replay(g, err) || print(g, path, n, err))
         return err->code;
@@ -409,7 +412,7 @@ int main(int argc, char **argv)
         return status;
     summary_begin(&tool, argc, argv);
     int code = run(&g, argv + first, argc - first, &err);
-    bool partial = g.rq.n_damaged > 0;
+    bool partial = g.rq.n_left_out > 0;
     release(&g);
     return summary_end(code, partial ? 1 : 0, &err);
 }

@@ -26,7 +26,7 @@ static struct {
     struct opt_list dataset;
     int limit, seed, min_tokens, max_tokens;
     const char *model, *chat, *output;
-    bool requests, hash_ids, halves;
+    bool requests, hash_ids, halves, partial;
     int min_uses, top, per_context;
     double half_life, forget;
     struct opt_common common;
@@ -44,6 +44,7 @@ static const struct opt opts[] = {
     OPT_CHAT(&cfg.chat),
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
+    OPT_PARTIAL(&cfg.partial),
     OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only beginnings of at least N prompts"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
@@ -287,7 +288,8 @@ static int run_requests(int argc, char **argv, int first, bool *partial, struct 
                 .half_life = cfg.half_life * 3600,
                 .halves = cfg.halves,
                 .ids = cfg.hash_ids ? REQUESTS_IDS_HASHED : REQUESTS_IDS_READABLE,
-                .wanted = &wanted },
+                .wanted = &wanted,
+                .partial = cfg.partial },
         .folder = cfg.output,
         .made = { .tool = tool.name, .args = argv + 1, .n_args = argc - 1 },
         .min_tokens = cfg.min_tokens,

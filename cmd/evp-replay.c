@@ -23,7 +23,7 @@ static struct {
     struct opt_list policy;
     double warm, min_quality;
     int gpus, output_tokens, seed;
-    bool raw, validate, batch, topics_change;
+    bool raw, validate, batch, topics_change, partial;
     struct opt_common common;
 } cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
 
@@ -40,6 +40,7 @@ static const struct opt opts[] = {
     OPT_WORDS(0, "assume", &cfg.assume,
               "FACTOR:QUALITY,...: configs that make KV so many times smaller, and the quality of their answers; the "
               "trace is a request log, or one of Mooncake"),
+    OPT_PARTIAL(&cfg.partial),
     OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_HEAD("What is compared"),
@@ -121,6 +122,7 @@ struct run {
     const char *policy[POLICIES_MAX];
     int n_policies;
     struct buf names, out, series, requests;
+    bool left_out; // requests of a log
 };
 
 /* ---- what is asked for ------------------------------------------------------- */
@@ -338,7 +340,7 @@ static int read_assumed(struct run *run, struct err *err)
 {
     char *path[] = { unconst(cfg.trace) };
     struct assumed_configs configs;
-    struct requests rq = { 0 };
+    struct requests rq = { .partial = cfg.partial };
     struct gain_log log = { 0 };
     struct gain_model m = { 0 };
     int code = 0;
@@ -347,6 +349,7 @@ static int read_assumed(struct run *run, struct err *err)
         gain_log_from(&log, &rq, path, 1, err) || gain_model_measure(&m, cfg.model, &log, err) ||
         assumed_make(&run->assumed, &log, &m, &configs, err) || take_assumed(run, &m, err))
         code = err->code;
+    run->left_out = rq.n_left_out > 0;
     requests_close(&rq);
     gain_log_release(&log);
     gain_model_close(&m);
@@ -546,5 +549,5 @@ int main(int argc, char **argv)
     buf_release(&run.out);
     buf_release(&run.series);
     buf_release(&run.requests);
-    return summary_end(code, 0, &err);
+    return summary_end(code, run.left_out ? 1 : 0, &err);
 }

@@ -129,8 +129,7 @@ int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, s
     if (!code)
         code = gain_log_read(g, rq, err);
     progress_end();
-    if (!code || rq->line.n_requests == 0)
-        request_logs_say_left_out(rq);
+    request_logs_say_left_out(rq);
     if (!code)
         request_logs_say(rq);
     rq->wanted = NULL;

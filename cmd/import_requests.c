@@ -52,7 +52,6 @@ static void say_written(const struct writing *w)
     summary_int("requests", rq->n_used);
     summary_int("requests_covered", rq->n_covered);
     summary_int("contexts_forgotten", rq->n_forgotten);
-    summary_int("rows_left_out", rq->n_damaged);
     log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
     say_next(w->im);
@@ -170,12 +169,11 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     if (!code)
         code = write_files(&w, err);
     progress_end();
-    if (!code || rq->line.n_requests == 0)
-        request_logs_say_left_out(rq);
+    request_logs_say_left_out(rq);
     if (!code) {
         request_logs_say(rq);
         say_written(&w);
-        code = rq->n_damaged ? 1 : 0;
+        code = rq->n_left_out ? 1 : 0;
     }
     requests_close(rq);
     return code;

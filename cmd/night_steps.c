@@ -100,7 +100,7 @@ static bool watches(const struct nightly *n)
 
 static int import(const struct nightly *n, struct command *c, struct err *err)
 {
-    command_add(c, "evp-import", "--requests", NULL);
+    command_add(c, "evp-import", "--requests", "--partial", NULL);
     if (add_files(c, n->logs, NULL, err))
         return err->code;
     add_model(c, n);

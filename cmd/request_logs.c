@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "cmd/summary.h"
 
 #include <inttypes.h>
 
@@ -75,6 +76,13 @@ void request_logs_say_left_out(const struct requests *rq)
                      request_flaw_text((enum request_flaw)i));
     if (rq->n_damaged)
         log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+    summary_int("rows_left_out", rq->n_left_out);
+    summary_int("rows_not_recognised", rq->n_unknown);
+    json_begin(summary_json(), "left_out", '{');
+    for (int i = 0; i < N_REQUEST_FLAWS; i++)
+        if (l->flaws[i])
+            json_put_int(summary_json(), request_flaw_text((enum request_flaw)i), l->flaws[i]);
+    json_end(summary_json(), '}');
 }
 
 void request_logs_say(const struct requests *rq)

@@ -18,7 +18,7 @@ struct request_logs {
 };
 void request_logs_listen(struct request_logs *logs, struct requests *rq, const char *what);
 
-/* After the reading: what was left out, and what was read. */
+/* After the reading: what was left out, in the summary, too, and what was read. */
 void request_logs_say_left_out(const struct requests *rq);
 void request_logs_say(const struct requests *rq);
 

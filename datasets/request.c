@@ -78,7 +78,13 @@ static void add_text(struct request *r, const char *text)
 
 static int flawed(const struct finding *f, enum request_flaw flaw)
 {
+    const struct buf *model = &f->l->request.model;
+    const struct map *wanted = f->l->wanted;
+
+    if (wanted && wanted->n && model->n && map_find(wanted, buf_str(model), model->n) < 0)
+        return 0;
     f->l->flaws[flaw]++;
+    f->l->n_flawed++;
     return 0;
 }
 
@@ -119,7 +125,7 @@ static int give(const struct finding *f, struct err *err)
     if (r->bytes.n - r->message.at[last] == sizeof(redacted) - 1 &&
         memcmp(r->bytes.at + r->message.at[last], redacted, sizeof(redacted) - 1) == 0) {
         l->log.lacks[LACK_LITELLM]++;
-        return 0;
+        return flawed(f, REQUEST_CUT);
     }
     for (int i = 0; f->of_sglang && i <= last; i++)
         if (is_cut(r->bytes.at + r->message.at[i], text_end(r, i) - r->message.at[i])) {
@@ -369,12 +375,32 @@ static int find(const struct finding *f, const struct json *row, int depth, stru
 /* The same for the row of a line; notes what it is if it has no request. */
 static int find_in_row(const struct finding *f, const struct json *row, int depth, struct err *err)
 {
-    int64_t before = f->l->log.n_prompts;
+    struct request_line *l = f->l;
+    int64_t before = l->n_requests + l->n_flawed;
     int code = find(f, row, depth, err);
+    if (code || l->n_requests + l->n_flawed > before)
+        return code;
+    request_note_row(&l->log, row);
+    return l->asks ? flawed(f, REQUEST_UNKNOWN) : 0;
+}
 
-    if (!code && f->l->log.n_prompts == before)
-        request_note_row(&f->l->log, row);
-    return code;
+/* May a row be a request, in whatever form? */
+static bool looks_asked(const struct json *row)
+{
+    static const char *const names[] = { "messages", "prompt", "input", "inputs", "contents", "input_ids" };
+    bool asks = false;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const struct json *v = json_get(row, names[i]);
+        asks |= json_text(v) ? strlen(json_text(v)) > strlen("{}") : json_count(v) > 0;
+    }
+    return asks;
+}
+
+/* JSON that does not end is a request that the log cut, or no request. */
+static int find_cut(const struct finding *f, const char *json)
+{
+    return strstr(json, "\"messages\"") || strstr(json, "\"prompt\"") ? flawed(f, REQUEST_CUT) : 0;
 }
 
 /* Where JSON begins in a line of text, near its beginning; NULL: nowhere. */
@@ -411,7 +437,7 @@ static bool ends(const char *text, const char *at, const char *with)
 /* A line of vLLM, or of anything with JSON at its end. */
 static int find_in_line(const struct finding *f, const char *text, int depth, struct err *err)
 {
-    static const char mark[] = "prompt: ";
+    static const char mark[] = "prompt: ", ids[] = "None, prompt_token_ids: [";
     struct request_log *log = &f->l->log;
     const char *json = json_in(text), *prompt = strstr(text, mark);
     const char *quoted = prompt ? prompt + sizeof(mark) - 1 : "";
@@ -431,16 +457,18 @@ static int find_in_line(const struct finding *f, const char *text, int depth, st
     if ((*quoted == '\'' || *quoted == '"') && strstr(text, "equest"))
         return log->has_bodies ? 0 : give_vllm(f, quoted, err);
     request_note_text(log, text);
-    return 0;
+    if (strncmp(quoted, ids, sizeof(ids) - 1) == 0)
+        return log->has_bodies ? 0 : flawed(f, REQUEST_TOKENS);
+    return json ? find_cut(f, json) : 0;
 }
 
-/* JSON in a text, or a line. Text that only looks like JSON is ignored. */
+/* JSON in a text, or a line. */
 static int find_in_text(const struct finding *f, const char *text, int depth, struct err *err)
 {
     if (text[strspn(text, " \t\r\n")] != '{' && text[strspn(text, " \t\r\n")] != '[')
         return find_in_line(f, text, depth, err);
     struct json *row = json_parse(text, strlen(text), err);
-    int code = row ? find(f, row, depth, err) : 0;
+    int code = row ? find(f, row, depth, err) : find_cut(f, text);
     json_free(row);
     return code;
 }
@@ -448,9 +476,10 @@ static int find_in_text(const struct finding *f, const char *text, int depth, st
 static int find_wrapped(const struct finding *f, const struct json *row, int depth, struct err *err)
 {
     static const char *const names[] = { REQUEST_WRAPPERS };
-    int64_t before = f->l->n_requests;
+    const struct request_line *l = f->l;
+    int64_t before = l->n_requests + l->n_flawed;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && f->l->n_requests == before; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && l->n_requests + l->n_flawed == before; i++) {
         const struct json *v = json_get(row, names[i]);
         int code = 0;
         if (json_is_object(v))
@@ -513,6 +542,7 @@ static int find(const struct finding *f, const struct json *row, int depth, stru
 
     if (depth > MAX_DEPTH)
         return 0;
+    f->l->asks |= !f->of_sglang && looks_asked(row);
     if (isnan(r->time))
         r->time = time_of(row);
     if (model) {
@@ -536,6 +566,7 @@ int request_read(struct request_line *l, const char *line, size_t n, const struc
     const struct finding f = { .l = l, .visitor = visitor };
 
     l->request.time = (double)NAN;
+    l->asks = false;
     buf_clear(&l->request.model);
     if (line[strspn(line, " \t\r")] != '{')
         return find_in_line(&f, line, 0, err);

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "formats/context.h"
 
 #include <stdbool.h>
@@ -43,9 +44,10 @@ enum {
     X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
     X(REQUEST_DATE, "another date_string than the date of the chat template")                                          \
     X(REQUEST_END, "the last message is not the user's")                                                               \
-    X(REQUEST_CUT, "a prompt cut short in the log")                                                                    \
+    X(REQUEST_CUT, "a prompt that the log cut short or left out")                                                      \
     X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
-    X(REQUEST_BLOCKS, "hash ids that are not one for each block of its input_length")
+    X(REQUEST_BLOCKS, "hash ids that are not one for each block of its input_length")                                  \
+    X(REQUEST_UNKNOWN, "prompts in a form that is not recognised (docs/requests.md)")
 
 enum request_flaw {
 #define X(name, text) name,
@@ -123,13 +125,16 @@ struct request {
 /* The request being read, and counts over all lines. */
 struct request_line {
     /* set by the caller */
-    bool hashes; // take requests of traces without texts, too; false: they are flawed
-    const char
-        *date; // that the chat template writes; requests with another date_string are flawed; NULL: not looked at
+    bool hashes;      // take requests of traces without texts, too; false: they are flawed
+    const char *date; // requests with another date_string than the chat template's are flawed; NULL: not looked at
+    const struct map *wanted; // models; flaws of requests to others do not count; NULL or empty: all do
+    /* results */
     struct request request;
     struct request_log log;
     int64_t flaws[N_REQUEST_FLAWS];
     int64_t n_requests; // with a prompt; flawed ones not counted
+    int64_t n_flawed;   // all flaws
+    bool asks;          // something in the line looks like a prompt
 };
 
 typedef int request_visit(void *arg, const struct request *r, struct err *err);

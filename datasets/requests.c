@@ -22,7 +22,6 @@ static int count(void *arg, const struct request *r, struct err *err)
 {
     struct requests *rq = arg;
 
-    rq->n_used++;
     rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
     return prefix_add(&rq->tree, first_key(r), buf_str(&r->bytes), r->bytes.n, err);
@@ -174,12 +173,18 @@ int requests_visit(struct requests *rq, request_visit *each, void *arg, struct e
 {
     if (requests_each(rq, REQUESTS_FIRST, each, arg, err))
         return err->code;
+    rq->n_unknown = rq->line.flaws[REQUEST_UNKNOWN] + rq->n_damaged;
+    rq->n_left_out = rq->line.n_flawed + rq->n_damaged;
     if (rq->n_lines == 0)
         return err_set(err, ERR_FORMAT, "the logs are empty");
     if (rq->line.n_requests == 0)
         return err_set(err, ERR_FORMAT,
                        "no usable request in %lld line%s of the logs; docs/requests.md shows what they may look like",
                        (long long)rq->n_lines, rq->n_lines == 1 ? "" : "s");
+    if (!rq->partial && rq->n_used && rq->n_left_out > (rq->n_used + rq->n_left_out) / 10)
+        return err_set(err, ERR_FORMAT,
+                       "%lld of %lld requests are left out, more than a tenth; --partial goes on with the others",
+                       (long long)rq->n_left_out, (long long)(rq->n_used + rq->n_left_out));
     return 0;
 }
 

@@ -36,6 +36,7 @@ struct requests {
     bool halves;      // uses in the first half of the logs' time are counted apart
     enum requests_ids ids;
     const struct map *wanted;                         // models; NULL or empty: all
+    bool partial;                                     // go on when more than a tenth of the requests is left out
     void (*damaged)(void *arg, const char *sentence); // a line that is not JSON; it is left out
     void (*reading)(void *arg, int64_t bytes);        // bytes read since the last call
     /* after the first reading of each log; label is its name in quotes */
@@ -47,6 +48,8 @@ struct requests {
     struct request_line line; // with the counts of the first reading
     int64_t n_lines, n_damaged;
     int64_t n_used;     // requests to wanted models
+    int64_t n_unknown;  // what may have been one, and was not recognised: flawed so, or damaged
+    int64_t n_left_out; // all flawed, and damaged
     double first, last; // their earliest and latest time; NaN: no request has a time
     int n_chosen;       // contexts
     int n_forgotten;    // of these, left out by `forget`
@@ -78,12 +81,12 @@ struct requests_sink {
 
 int requests_open(struct requests *rq, const char *path, struct err *err) MUST_CHECK; // "-": standard input
 
-/* ERR_FORMAT: the logs hold no request. A request without a time counts as the newest does. */
+/* ERR_FORMAT: the logs hold no request, or too many are left out. A request without a time counts as the newest does. */
 int requests_find(struct requests *rq, struct err *err) MUST_CHECK;
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err) MUST_CHECK;
 
 /* Without contexts: reads the logs once, calls each(arg, request) for every request to a wanted model, in the order of
- * the lines, and sets the results up to n_damaged. ERR_FORMAT: the logs hold no request. */
+ * the lines, and sets the results up to n_left_out. ERR_FORMAT: the logs hold no request, or too many are left out. */
 int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 void requests_close(struct requests *rq); // frees everything but the members set by the caller
 

@@ -127,6 +127,7 @@ static int take_request(void *arg, const struct request *q, struct err *err)
         return err_nomem(err);
     if (rq->wanted && rq->wanted->n && map_find(rq->wanted, model, strlen(model)) < 0)
         return 0;
+    rq->n_used += r->reading == REQUESTS_FIRST;
     log->n_requests++;
     log->n_timeless += isnan(q->time);
     return r->each(r->arg, q, err);
@@ -175,6 +176,8 @@ int requests_each(struct requests *rq, enum requests_reading reading, request_vi
 {
     struct request_line again = { .date = rq->line.date };
     int code = 0;
+
+    rq->line.wanted = rq->wanted;
 
     for (int i = 0; i < rq->logs.n && !code; i++) {
         struct reading r = { .rq = rq,

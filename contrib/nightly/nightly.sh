@@ -5,7 +5,7 @@
 set -e
 M=Qwen/Qwen2.5-7B-Instruct
 [ ! -e manifest.jsonl ] || previous="--previous manifest.jsonl --move-cost 0.5"
-evp-import --requests requests.log* --model $M --min-tokens 512 --half-life 72 -q -o mine
+evp-import --requests --partial requests.log* --model $M --min-tokens 512 --half-life 72 -q -o mine || [ $? = 1 ]
 evp-profile mine/contexts.jsonl mine/questions.jsonl --model $M -q -o profile.h5 || [ $? = 1 ]
 evp-score profile.h5 -q -o table.h5
 # shellcheck disable=SC2086 # words

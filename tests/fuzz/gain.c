@@ -67,7 +67,7 @@ static void check_lane(struct assumed *a, const struct gain_model *m, int n_gpus
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
-    struct requests rq = { .damaged = drop_sentence, .reading = drop_bytes, .read = drop_log };
+    struct requests rq = { .partial = true, .damaged = drop_sentence, .reading = drop_bytes, .read = drop_log };
     static struct gain_log g;
     const struct gain_model m = {
         .gpu = serving_find("H100", NULL), .kv_token = 1000, .token_s = 1e-5, .pair_s = 1e-9, .unit_tokens = 0.25

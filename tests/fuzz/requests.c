@@ -75,6 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct requests rq = { .choice = { .min_uses = 2 },
                            .per_context = 2,
                            .halves = n % 2,
+                           .partial = true,
                            .half_life = (double)(n % 2),
                            .damaged = drop_sentence,
                            .reading = drop_bytes,
@@ -88,6 +89,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
     if (requests_open(&rq, path, &err) == 0 && requests_find(&rq, &err) == 0 && requests_write(&rq, &sink, &err))
         abort(); /* what was read twice is there a third time */
+    int64_t flawed = 0;
+    for (int i = 0; i < N_REQUEST_FLAWS; i++)
+        flawed += rq.line.flaws[i];
+    if (flawed != rq.line.n_flawed || rq.n_unknown > rq.n_left_out)
+        abort();
     requests_close(&rq);
     map_release(&ids);
     close(fd);

@@ -297,7 +297,21 @@ Test(requests, what_a_line_holds)
         { "DEBUG 11-22 05:58:00 [r.py:79] Request 1 JSON body: {\"prompt\":\"say pro", "", REQUEST_CUT },
         { "Received request 1: prompt: '{\"a\": 1}', params: x", "p[{\"a\": 1}];", -1 },
         { "proxy_1  | {\"model\":\"m\",\"prompt\":\"a\"}", "p[a]@m;", -1 },
-        { "{\"messages\":[{\"role\":\"user\",\"content\":\"redacted-by-litellm\"}]}", "", -1 },
+        { "{\"messages\":[{\"role\":\"user\",\"content\":\"redacted-by-litellm\"}]}", "", REQUEST_CUT },
+        { "Request 1 details: prompt: None, prompt_token_ids: [1, 2]", "", REQUEST_TOKENS },
+        { "{\"model\":\"m\",\"input\":\"a question\"}", "", REQUEST_UNKNOWN },
+        { "{\"body\":\"{\\\"contents\\\":[{\\\"parts\\\":[]}]}\"}", "", REQUEST_UNKNOWN },
+        { "INFO: {\"inputs\":\"a question\",\"parameters\":{}}", "", REQUEST_UNKNOWN },
+        { "{\"input\":\"a question\",\"log\":\"at {\\\"status\\\":200}\"}", "", REQUEST_UNKNOWN },
+        { "{\"messages\":\"a question\"}", "", REQUEST_UNKNOWN },
+        { "{\"messages\":\"{}\",\"call_type\":\"acompletion\"}", "", -1 },
+        { "{\"input\":5,\"prompt\":null,\"contents\":{}}", "", -1 },
+        { "{\"level\":\"info\",\"msg\":\"the prompt has 5 messages\"}", "", -1 },
+        { "{\"event\":\"request.received\",\"obj\":{\"input_ids\":[1],\"sampling_params\":{}}}", "", -1 },
+        { "2026-11-22T05:58:00Z stdout P {\"model\":\"m\",\"messages\":[{\"role\":\"us", "", REQUEST_CUT },
+        { "{\"log\":\"{\\\"prompt\\\":\\\"a que\"}", "", REQUEST_CUT },
+        { "{\"body\":\"{\\\"prompt\\\":\\\"a que\",\"msg\":\"{\\\"prompt\\\":\\\"a que\"}", "", REQUEST_CUT },
+        { "proxy_1  | {\"status\":\"200", "", -1 },
         { "prompt: 'a'", "", -1 },
         { "", "", -1 },
     };
@@ -311,6 +325,7 @@ Test(requests, what_a_line_holds)
         cr_assert_str_eq(buf_str(&s.text), cases[i].want, "%s", cases[i].line);
         for (int f = 0; f < N_REQUEST_FLAWS; f++)
             cr_assert_eq(l.flaws[f], f == cases[i].flaw, "%s: flaw %d", cases[i].line, f);
+        cr_assert_eq(l.n_flawed, cases[i].flaw >= 0);
         buf_release(&s.text);
         request_line_release(&l);
     }

@@ -23,13 +23,17 @@ trace 0 600 '[1,2]' >trace
 try trace one $ok
 { trace 0 1100 '[1]'; trace 0 0 '[]'; trace 0 512.5 '[1,2]'; trace 0 '"a"' '[1]'; trace 0 9 '["a"]'; } >bad
 try bad $ok
-try trace bad $ok | head -n 3
+try trace bad $ok | tail -n 1
+try trace bad $ok --partial | head -n 3
 echo '{"timestamp":0,"input_length":200,"block_size":64,"hash_ids":[1,2,3]}' >small
 try trace small $ok
 evp-gain -q small $ok 2>&1 | grep -E 'tokens  |distinct'
 evp-import --requests trace -o out 2>&1
 { cat one; echo '{"prompt":"cut'; } >damaged
-evp-gain -q damaged $ok >table 2>error
+evp-gain -q damaged $ok 2>error
+echo "status $?"
+tail -n 1 error
+evp-gain -q damaged $ok --partial >table 2>error
 echo "status $?"
 cat error
 grep requests table

@@ -18,6 +18,7 @@ try small -o out
 ls
 { cat good; echo '{"messages":[{"role":"us'; echo '{secret}'; } >damaged
 try damaged -o out
+try damaged -o out --partial
 ls out
 printf "$line" "$long" one "$long" two "$long" three | gzip | head -c 100 >cut
 try cut -o cut-out

@@ -1,7 +1,7 @@
 # --halves: uses before and after the middle of the logs' time; together they are all uses.
 python3 "$TOP/tests/cli/import/requests.py" >log.jsonl
-evp-import -q --requests log.jsonl --min-uses 3 -o all
-evp-import --requests log.jsonl --min-uses 3 --halves -o halves 2>&1 | grep 'access log'
+evp-import -q --requests log.jsonl --partial --min-uses 3 -o all
+evp-import --requests log.jsonl --partial --min-uses 3 --halves -o halves 2>&1 | grep 'access log'
 for f in all halves; do
 	tail -n +2 $f/contexts.jsonl >$f.rows
 done
@@ -14,5 +14,5 @@ assert all == {c: after.get(c, 0) + before.get(c, 0) for c in all}, (all, after,
 print(sorted(all.values()), sorted(before.values()), sorted(after.values()))
 END
 sed 's/"\(timestamp\|time\|ts\|created\|startTime\)"/"when"/g' log.jsonl >timeless.jsonl
-evp-import -q --requests timeless.jsonl --min-uses 3 --halves -o none 2>&1
+evp-import -q --requests timeless.jsonl --partial --min-uses 3 --halves -o none 2>&1 | grep error
 ls none 2>&1 | head -n 1

@@ -78,7 +78,7 @@ with open("sglang-old", "w") as f: # no bodies; the text of a conversation is on
         if "openai" not in line:
             f.write(line)
 END
-for log in "whole vllm-info" cut "cut-bodies whole" bodies sglang sglang-old; do
+for log in "whole vllm-info" cut "cut-bodies whole --partial" bodies sglang sglang-old; do
 	try $log --per-context 20
 	python3 - <<'END'
 import json
