@@ -6,12 +6,16 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -79,6 +83,54 @@ void file_map_forget(const struct file_map *map)
 {
     if (map->at && !map->copy)
         madvise(unconst(map->at), map->n, MADV_DONTNEED); // the pages are unmodified: nothing is lost
+}
+
+/* Finds the file mapped at an address, "": none, in lines "FROM-TO rw-p OFFSET DEVICE INODE NAME". Makes system calls only,
+ * as is right in a signal's handler. */
+static void name_mapped(uintptr_t at, char name[PATH_MAX])
+{
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    uintptr_t end[2] = { 0 };
+    size_t n = 0, part = 0;
+
+    for (unsigned char c; read(fd, &c, 1) == 1 && !(c == '\n' && end[0] <= at && at < end[1]);)
+        if (c == '\n')
+            end[0] = end[1] = n = part = 0;
+        else if (part < 2 && (c == '-' || c == ' '))
+            part++;
+        else if (part < 2)
+            end[part] = end[part] * 16 + (uintptr_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+        else if ((n || c == '/') && n < PATH_MAX - 1)
+            name[n++] = c < ' ' || c == 0x7f ? '?' : (char)c;
+    name[n] = '\0';
+}
+
+static void on_bus_error(int sig, siginfo_t *info, void *context)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT; // threads that read the same file come here together
+    char name[PATH_MAX];
+
+    (void)context;
+    name_mapped((uintptr_t)info->si_addr, name);
+    if (!*name) {
+        signal(sig, SIG_DFL);
+        raise(sig);
+        return;
+    }
+    while (atomic_flag_test_and_set(&said))
+        pause();
+    const char *part[] = { isatty(STDERR_FILENO) ? "\r\033[K" : "", program_invocation_short_name, ": error: '", name,
+                           "' became shorter while it was read, or its disk failed\n" };
+    struct iovec text[5];
+    for (int i = 0; i < 5; i++)
+        text[i] = (struct iovec){ unconst(part[i]), strlen(part[i]) };
+    (void)!writev(STDERR_FILENO, text, 5);
+    _exit(err_exit_status(ERR_FORMAT));
+}
+
+void file_map_guard(void)
+{
+    sigaction(SIGBUS, &(struct sigaction){ .sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO }, NULL);
 }
 
 int file_read(struct buf *text, const char *path, size_t limit, struct err *err)

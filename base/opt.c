@@ -6,6 +6,7 @@
 #include "base/array.h"
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/near.h"
 #include "base/opt_internal.h"
@@ -497,6 +498,7 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     struct parse p = { .tool = t, .first = argc };
     struct err err;
 
+    file_map_guard();
     if (!table || !doc)
         return err_exit_status(ERR_NOMEM);
     argp_err_exit_status = err_exit_status(ERR_USAGE);

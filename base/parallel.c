@@ -47,6 +47,7 @@ static int start(pthread_t *thread, int n, struct job *job)
     int started = 0;
 
     sigfillset(&all);
+    sigdelset(&all, SIGBUS); // blocked, it would end the process instead of calling its handler
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (started < n && !pthread_create(&thread[started], NULL, run, job))
         started++;

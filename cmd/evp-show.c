@@ -125,6 +125,7 @@ static int show_one(const char *path, int *n_shown)
         fputs(buf_str(&s.json), stdout);
     else
         printf("%s%s", (*n_shown)++ ? "\n" : "", buf_str(&s.text));
+    fflush(stdout); // a file that becomes shorter while it is read ends the process
     sheet_release(&s);
     return status;
 }

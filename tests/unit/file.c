@@ -1,11 +1,14 @@
 /* Files that appear whole or not at all, and buffers. */
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/parallel.h"
 
 #include <criterion/criterion.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -193,6 +196,54 @@ Test(file, is_mapped, .fini = clean_up)
     cr_assert(map.n == 0 && !map.at);
     file_unmap(&map);
     cr_assert_eq(file_map(&map, dir, &e), ERR_IO);
+    free(path);
+}
+
+static void touch(void *arg, int i)
+{
+    const struct file_map *map = arg;
+    static atomic_int sum;
+
+    sum += ((const volatile char *)map->at)[map->n - 1 - (size_t)i];
+}
+
+/* Cuts a mapped file, and reads what it had with several threads; what they say goes to fd. */
+static void read_what_was_cut(const char *path, int fd)
+{
+    struct file_map map;
+    struct err e;
+
+    dup2(fd, STDERR_FILENO);
+    file_map_guard();
+    if (file_map(&map, path, &e) || truncate(path, 10))
+        _exit(100);
+    parallel_do(4, 64, touch, &map);
+    _exit(101);
+}
+
+Test(file, that_is_cut_while_it_is_mapped_ends_the_process_with_one_sentence, .fini = clean_up)
+{
+    char *path = in_dir("model"), *bytes = calloc(1, 1 << 20), said[8192], want[8192];
+    struct err e;
+    int status, ends[2];
+
+    for (int round = 0; round < 20; round++) {
+        cr_assert(!file_write(path, bytes, 1 << 20, &e) && !pipe(ends));
+        pid_t child = fork();
+        if (child == 0)
+            read_what_was_cut(path, ends[1]);
+        close(ends[1]);
+        ssize_t n = read(ends[0], said, sizeof(said) - 1);
+        said[n] = '\0';
+        snprintf(want, sizeof(want), "%s: error: '%s' became shorter while it was read, or its disk failed\n",
+                 program_invocation_short_name, path);
+        cr_assert(n > 0);
+        cr_assert_str_eq(said, want);
+        cr_assert_eq(read(ends[0], said, 1), 0);
+        cr_assert(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 3);
+        close(ends[0]);
+    }
+    free(bytes);
     free(path);
 }
 
