@@ -15,6 +15,7 @@
 
 #include <argp.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -488,6 +489,15 @@ static char *document(const struct tool *t)
     return buf_take(&b);
 }
 
+/* Files that are opened must not become descriptor 0, 1 or 2, which children and messages use. What takes the place of a
+ * closed one can be neither read nor written, not even through /dev/stdin or /dev/stdout: no data are lost unseen. */
+static void fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open(fd == STDIN_FILENO ? "/" : "/dev/full", O_PATH);
+}
+
 int opt_parse(const struct tool *t, int argc, char **argv, int *first)
 {
     struct argp_option *table = argp_table(t);
@@ -498,6 +508,7 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     struct parse p = { .tool = t, .first = argc };
     struct err err;
 
+    fill_standard();
     file_map_guard();
     if (!table || !doc)
         return err_exit_status(ERR_NOMEM);

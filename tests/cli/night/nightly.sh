@@ -67,3 +67,6 @@ echo "-- only the last nights are kept"
 sed 's/"alpha"/"keep":2,"alpha"/' nightly.json >other.json
 evp-nightly -q --config other.json 2>said
 ls world/nights | wc -l
+echo "-- closed descriptors"
+evp-nightly --config nightly.json <&- >&- 2>&-
+echo "status $?"
