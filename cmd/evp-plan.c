@@ -35,7 +35,7 @@ static struct {
     const char *gpu;
     int solver, parallel_reads, gpus, scale, output_tokens;
     uint64_t max_move; // UINT64_MAX: not given
-    bool lenient, online, raw, measured_only, chunks;
+    bool access_empty, lenient, online, raw, measured_only, chunks;
     struct opt_common common;
 } cfg = { .alpha = "1",
           .gpus = 1,
@@ -57,6 +57,7 @@ static const struct opt opts[] = {
     OPT_REAL(0, "access-floor", &cfg.access_floor, 0, 1e9, "count every context at least X times"),
     OPT_REAL(0, "access-min-match", &cfg.access_min_match, 0, 1,
              "refuse a log if a smaller share of its accesses goes to contexts of the table"),
+    OPT_BOOL(0, "access-empty", &cfg.access_empty, "let logs that count no use of any context evict everything"),
     OPT_RULES(&cfg.rules),
     OPT_TEXT(0, "previous", &cfg.previous, "FILE", "manifest in force; operations lead from it to the new one"),
     OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
@@ -396,6 +397,10 @@ static int read_input(struct placement_input *in, const struct placement_files *
     int code = placement_input_read(in, files, err);
 
     plan_say_left_out(&in->left_out);
+    if (!code && in->left_out.unused && !cfg.access_empty)
+        return err_set(err, ERR_FORMAT,
+                       "'%s'%s: no context of '%s' is used: give a longer log, or --access-empty to evict everything",
+                       *files->access, files->n_access > 1 ? ", ..." : "", files->table);
     if (!code)
         score_say_noise(&in->table);
     return code ? code : placement_check_rules(in, err);

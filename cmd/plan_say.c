@@ -19,8 +19,6 @@ void plan_say_left_out(const struct placement_left_out *left_out)
     if (left_out->accesses_unknown)
         log_warn("%lld of %lld accesses are to contexts that the table does not have",
                  (long long)left_out->accesses_unknown, (long long)left_out->accesses);
-    if (left_out->unused)
-        log_warn("the access logs are empty: no context counts as used");
     if (left_out->rules_unknown)
         log_warn("%lld rules are for contexts that the table does not have", (long long)left_out->rules_unknown);
     if (left_out->pins_unknown)

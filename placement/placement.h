@@ -44,7 +44,7 @@ struct placement_files {
 struct placement_left_out {
     size_t cells;                       // cells of the table that break a rule, when lenient
     int64_t accesses, accesses_unknown; // rows of the access log; rows of contexts that the table lacks
-    bool unused;                        // the access logs are empty
+    bool unused;                        // with access logs, no context counts as used
     int64_t rules_unknown;              // rules for contexts that the table lacks
     int64_t pins_unknown;               // pins to tiers that tiers.json lacks, when lenient
     bool predictions;                   // wanted, but the table does not say how many questions its qualities rest on

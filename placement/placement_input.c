@@ -86,11 +86,13 @@ static int read_access(struct placement_input *in, const struct placement_files 
         in->left_out.accesses += log.rows;
         in->left_out.accesses_unknown += log.unknown;
     }
-    in->left_out.unused = files->n_access && in->left_out.accesses == 0;
     if (files->access_before && learn_rates(in, files->access_before, err))
         return err->code;
-    for (int i = 0; i < in->table.n_contexts; i++)
+    in->left_out.unused = files->n_access > 0;
+    for (int i = 0; i < in->table.n_contexts; i++) {
         in->frequency[i] = fmax(in->frequency[i], in->access_floor);
+        in->left_out.unused &= in->frequency[i] <= 0;
+    }
     return 0;
 }
 

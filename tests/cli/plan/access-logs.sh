@@ -21,20 +21,9 @@ echo "status $?"
 printf '{"context":"x"}\n{"context":"c0"}\n' >half.jsonl
 evp-plan -q table.h5 --tiers tiers.json --access half.jsonl -o m.jsonl && echo half is enough
 evp-plan -q table.h5 --tiers tiers.json --access third.jsonl --access-min-match 30% -o m.jsonl && echo so is a third
-printf '{"evp":"access","version":1}\n{"end":true,"rows":0}\n' >none.jsonl
-evp-plan -q table.h5 --tiers tiers.json --access none.jsonl -o n.jsonl
-echo "status $?, $(ls n.jsonl 2>/dev/null)"
 printf '{"context":"c0"}\n' | gzip | head -c 20 >cut.gz
 evp-plan -q table.h5 --tiers tiers.json --access cut.gz -o n.jsonl
 echo "status $?"
-: | gzip >empty.gz
-evp-plan -q table.h5 --tiers tiers.json --access empty.gz -o n.jsonl
-echo "status $?"
-# Nothing was used, with and without a log beside it.
-: >empty.jsonl
-evp-plan -q table.h5 --tiers tiers.json --access empty.jsonl --access a.jsonl -o n.jsonl && counts n.jsonl
-evp-plan -q table.h5 --tiers tiers.json --access empty.jsonl -o n.jsonl && counts n.jsonl
-evp-plan -q table.h5 --verify n.jsonl && echo verified
 # Counts of the period before teach how many uses follow how many; a later log tells what the plan brings.
 printf '{"context":"c0","count":4}\n{"context":"c1"}\n' >before.jsonl
 printf '{"context":"c0","count":2}\n{"context":"c2","count":6}\n' >now.jsonl

@@ -33,7 +33,7 @@ plan --slo-ttft 0.5 -o x.jsonl
 plan --slo-weight 0.5 -o x.jsonl
 echo 'without accesses:'
 echo '{"context":"c9"}' >log.jsonl
-evp-plan table.h5 --tiers tiers.json --access log.jsonl --access-min-match 0 --slo-ttft 0 --slo-weight 1 --summary s.json -o e.jsonl 2>&1 | sed -n 's/^evp-plan: //;/^this plan\|later/p'
+evp-plan table.h5 --tiers tiers.json --access log.jsonl --access-min-match 0 --access-empty --slo-ttft 0 --slo-weight 1 --summary s.json -o e.jsonl 2>&1 | sed -n 's/^evp-plan: //;/^this plan\|later/p'
 grep -c nan e.jsonl s.json
-mkdir sweep && evp-plan -q table.h5 --tiers tiers.json --access log.jsonl --access-min-match 0 --alpha 1,2 -o sweep
+mkdir sweep && evp-plan -q table.h5 --tiers tiers.json --access log.jsonl --access-min-match 0 --access-empty --alpha 1,2 -o sweep
 cut -f -4 sweep/frontier.tsv
