@@ -349,7 +349,7 @@ static void print_ids(const int32_t *ids, int n)
 static int print_line(const struct any_tokenizer *t, const char *text, size_t n, struct err *err)
 {
     struct tokens tokens = { 0 };
-    int code = t->wordpiece ? wordpiece_encode_text(t->wordpiece, text, n, &tokens, err)
+    int code = t->wordpiece ? wordpiece_encode(t->wordpiece, text, n, &tokens, err)
                             : tokenizer_encode(t->bpe, (struct text_view){ text, n }, SPECIAL_AS_TEXT, &tokens, err);
 
     if (!code)

@@ -162,7 +162,8 @@ static int encode_words(const struct wordpiece *w, char *text, size_t n, struct 
 
 /* ---- whole texts --------------------------------------------------------- */
 
-int wordpiece_encode_text(const struct wordpiece *w, const char *text, size_t n, struct tokens *out, struct err *err)
+/* Text without special tokens. */
+static int encode_text(const struct wordpiece *w, const char *text, size_t n, struct tokens *out, struct err *err)
 {
     struct buf valid = { 0 }, cleaned = { 0 }, folded = { 0 };
     bool is_valid = utf8_valid(text, n);
@@ -206,10 +207,10 @@ int wordpiece_encode(const struct wordpiece *w, const char *text, size_t n, stru
             at++;
             continue;
         }
-        if ((at > from && wordpiece_encode_text(w, text + from, at - from, out, err)) || tokens_add(out, s->id, err))
+        if ((at > from && encode_text(w, text + from, at - from, out, err)) || tokens_add(out, s->id, err))
             return err->code;
         at += s->n;
         from = at;
     }
-    return n > from ? wordpiece_encode_text(w, text + from, n - from, out, err) : 0;
+    return n > from ? encode_text(w, text + from, n - from, out, err) : 0;
 }

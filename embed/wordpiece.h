@@ -28,10 +28,6 @@ void wordpiece_close(struct wordpiece *w); // NULL is fine
 int wordpiece_encode(const struct wordpiece *w, const char *text, size_t n, struct tokens *out,
                      struct err *err) MUST_CHECK;
 
-/* The same, but text that looks like a special token is text. */
-int wordpiece_encode_text(const struct wordpiece *w, const char *text, size_t n, struct tokens *out,
-                          struct err *err) MUST_CHECK;
-
 int wordpiece_n_vocab(const struct wordpiece *w); // the highest id, plus 1
 int32_t wordpiece_cls(const struct wordpiece *w);
 int32_t wordpiece_sep(const struct wordpiece *w);

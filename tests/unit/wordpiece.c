@@ -30,28 +30,18 @@ static struct wordpiece *open_with(const char *name, const char *text, struct er
     return w;
 }
 
-enum reading { SPECIAL_SPLIT, SPECIAL_AS_TEXT };
-
-static void expect_read(const struct wordpiece *w, enum reading reading, const char *text, const char *want)
+static void expect(const struct wordpiece *w, const char *text, const char *want)
 {
     struct tokens ids = { 0 };
     struct buf got = { 0 };
     struct err err;
 
-    if (reading == SPECIAL_SPLIT)
-        cr_assert_eq(wordpiece_encode(w, text, strlen(text), &ids, &err), 0);
-    else
-        cr_assert_eq(wordpiece_encode_text(w, text, strlen(text), &ids, &err), 0);
+    cr_assert_eq(wordpiece_encode(w, text, strlen(text), &ids, &err), 0);
     for (int i = 0; i < ids.n; i++)
         buf_printf(&got, i ? " %d" : "%d", ids.at[i]);
     cr_assert_str_eq(buf_str(&got), want, "'%s' is %s, not %s", text, buf_str(&got), want);
     tokens_release(&ids);
     buf_release(&got);
-}
-
-static void expect(const struct wordpiece *w, const char *text, const char *want)
-{
-    expect_read(w, SPECIAL_SPLIT, text, want);
 }
 
 Test(wordpiece, cuts_words_into_longest_pieces)
@@ -74,7 +64,6 @@ Test(wordpiece, cuts_words_into_longest_pieces)
     expect(w, "[SEP]", "3");
     expect(w, "bed[SEP]ding[CLS]", "7 3 1 2"); // what follows begins a word
     expect(w, "[sep]", "13 14 15");
-    expect_read(w, SPECIAL_AS_TEXT, "[SEP]", "13 14 15");
     expect(w,
            "b\xc2\xad"
            "ed b\xef\xbf\xbd"

@@ -52,8 +52,8 @@ def minilm(folder):
 
 
 def ids(tok, texts):
-    """Of the bare texts: nothing around them, and what looks like a special token is text."""
-    tok.encode_special_tokens = True
+    """Of the bare texts: nothing around them, and what looks like a special token is text, but not for an embedder."""
+    tok.encode_special_tokens = not isinstance(tok.model, models.WordPiece)
     return [e.ids for e in tok.encode_batch_fast(texts, add_special_tokens=False)]
 
 
