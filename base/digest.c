@@ -1,6 +1,8 @@
 /* digest.c - hides OpenSSL and xxHash: callers see their states under our own names. */
 #include "base/digest.h"
 
+#include "base/file.h"
+
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdbool.h>
@@ -164,6 +166,17 @@ int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err 
         return err->code;
     digest_add(d, bytes, n);
     digest_end(d, hex);
+    return 0;
+}
+
+int digest_add_file(struct digest *d, const char *path, struct err *err)
+{
+    struct file_map map;
+
+    if (file_map(&map, path, err))
+        return err->code;
+    digest_add(d, map.at, map.n);
+    file_unmap(&map);
     return 0;
 }
 

@@ -40,6 +40,9 @@ int digest_peek_tokens(const struct digest *d, const int32_t *ids, size_t n, uin
 /* Adds ids as little-endian int32. */
 void digest_add_tokens(struct digest *d, const int32_t *ids, size_t n);
 
+/* Adds the bytes of a whole file, which is mapped. */
+int digest_add_file(struct digest *d, const char *path, struct err *err) MUST_CHECK;
+
 int digest_sha256(const void *bytes, size_t n, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 /* Reads the file instead of mapping it: a mapped file would count as memory of the process. */
 int digest_file(const char *path, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;

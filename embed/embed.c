@@ -93,19 +93,6 @@ int embedder_width(const struct embedder *e)
     return e->bert.shape.width;
 }
 
-static int add_file(struct digest *digest, const char *path, struct err *err)
-{
-    struct file_map map;
-
-    if (!path)
-        return err_nomem(err);
-    if (file_map(&map, path, err))
-        return err->code;
-    digest_add(digest, map.at, map.n);
-    file_unmap(&map);
-    return 0;
-}
-
 int embedder_digest(const struct embedder *e, char hex[DIGEST_HEX], struct err *err)
 {
     char *weights = file_join(e->dir, "model.safetensors"), *vocabulary = file_join(e->dir, "vocab.txt");
@@ -116,10 +103,10 @@ int embedder_digest(const struct embedder *e, char hex[DIGEST_HEX], struct err *
         free(vocabulary);
         vocabulary = file_join(e->dir, "tokenizer.json");
     }
+    if (!code && (!weights || !vocabulary))
+        code = err_nomem(err);
     if (!code)
-        code = add_file(digest, weights, err);
-    if (!code)
-        code = add_file(digest, vocabulary, err);
+        code = digest_add_file(digest, weights, err) ? err->code : digest_add_file(digest, vocabulary, err);
     if (digest)
         digest_end(digest, code ? NULL : hex);
     free(weights);

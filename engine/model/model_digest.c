@@ -194,15 +194,11 @@ static int compute(const struct sources *s, char hex[DIGEST_HEX], struct err *er
 {
     struct digest *d = digest_new(err);
 
-    for (int i = 0; d && i < s->n; i++) {
-        struct file_map map;
-        if (file_map(&map, s->path[i], err)) {
+    for (int i = 0; d && i < s->n; i++)
+        if (digest_add_file(d, s->path[i], err)) {
             digest_end(d, NULL);
             return err->code;
         }
-        digest_add(d, map.at, map.n);
-        file_unmap(&map);
-    }
     if (!d)
         return err->code;
     digest_end(d, hex);
