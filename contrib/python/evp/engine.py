@@ -1,5 +1,5 @@
-"""evp.engine - what the adapters to serving engines share: whether a payload is one of the engine's own model, and what
-the adapter was configured with.
+"""evp.engine - what the adapters to serving engines share: what is placed, whether a payload is one of the engine's own
+model, and what the adapter was configured with.
 
 A row of another model, or with keys that are rotated differently, gives wrong answers and no error. So an adapter
 describes its engine as a Model and asks difference() before it uses a payload.
@@ -9,6 +9,8 @@ import logging
 import re
 import threading
 from types import SimpleNamespace
+
+import evp
 
 logger = logging.getLogger("evp")
 _said, _saying = set(), threading.Lock()
@@ -39,6 +41,42 @@ def settings(given, **more):
 def keeps_all(config):
     """Whether variants of this config keep every token."""
     return "drop=" not in config
+
+
+class Store:
+    """The evp.Store of a manifest that may come later, or go: nothing is placed until it can be read, and what was read
+    once stays. Each refresh() tries again."""
+
+    def __init__(self, manifest, name_space=None):
+        self.at, self.store, self.opening = (manifest, name_space), None, threading.Lock()
+        self.refresh()
+
+    def refresh(self):
+        """Reads changes; returns whether there were any."""
+        try:
+            with self.opening:
+                if not self.store:
+                    self.store = evp.open(*self.at)
+                    return True
+            return self.store.refresh()
+        except evp.Error as error:
+            once(f"{error}: {'what was read before' if self.store else 'nothing'} is served until it can be read")
+            return False
+
+    def find(self, tokens):
+        return self.store.find(tokens) if self.store else None
+
+    def list(self):
+        return self.store.list() if self.store else []
+
+    def payload(self, prefix):
+        if not self.store:
+            raise LookupError("the manifest cannot be read")
+        return self.store.payload(prefix)
+
+    def close(self):
+        if self.store:
+            self.store.close()
 
 
 # ---- models ------------------------------------------------------------------------------------------------

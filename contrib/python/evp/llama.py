@@ -5,8 +5,8 @@
 
 A completion whose prompt begins with a placed context is sent to a slot that holds the context already, or into which the
 proxy restores it: it writes a slot file (evp.slot), lets the server read it, and removes it. Everything else passes
-through unchanged, also completions with images, LoRA adapters or a slot of their own. Whatever fails here: the request
-goes on as it came, and standard error says why. `timings.cache_n` of an answer is the number of tokens not computed.
+through unchanged, also completions with images, LoRA adapters or a slot of their own. The manifest may come later.
+Whatever fails here: the request goes on as it came, and standard error says why. `timings.cache_n` of an answer is the number of tokens not computed.
 """
 import argparse
 import http.client
@@ -24,7 +24,7 @@ import urllib.parse
 import evp
 import evp.gguf
 import evp.slot
-from evp.engine import once
+from evp.engine import Store, once
 
 COMPLETIONS = {"/completion", "/completions", "/v1/completions", "/chat/completions", "/v1/chat/completions"}
 # Members of a request that choose a slot, weights or other inputs than text, or several answers.
@@ -437,12 +437,12 @@ def main():
     host, _, port = at.listen.rpartition(":")
     try:
         server = Server(at.server)
-        with evp.open(at.manifest, name_space=at.namespace) as store:
-            placed = Placed(server, at.slots, store, at.model, at.model_name, at.model_digest)
-            with Proxy((host.strip("[]"), int(port)), server, placed) as proxy:
-                placed.tag = f"{socket.gethostname()}-{proxy.server_port}"  # proxies of several hosts may share the folder
-                print(f"listening on {host}:{proxy.server_port}", flush=True)
-                proxy.serve_forever()
+        store = Store(at.manifest, at.namespace)
+        placed = Placed(server, at.slots, store, at.model, at.model_name, at.model_digest)
+        with Proxy((host.strip("[]"), int(port)), server, placed) as proxy:
+            placed.tag = f"{socket.gethostname()}-{proxy.server_port}"  # proxies of several hosts may share the folder
+            print(f"listening on {host}:{proxy.server_port}", flush=True)
+            proxy.serve_forever()
     except KeyboardInterrupt:
         return 0
     except (evp.Error, OSError, ValueError) as e:

@@ -7,7 +7,7 @@ So it serves every engine that LMCache serves: vLLM, SGLang, TensorRT-LLM, Dynam
 that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S
 alone; one without finds those of `name_space`. Nothing is stored.
 
-    adapter_params  manifest        of evp-load
+    adapter_params  manifest        of evp-load; it may come later
                     model           the engine's --model: LMCache's keys carry it
                     name_space      for requests without cache salt; default: that of the manifest's model
                     model_name, model_digest   of the payloads, if the name is another than `model`
@@ -126,9 +126,8 @@ class EvpL2Adapter(L2AdapterInterface):
     def _tenant(self, salt):
         """What requests with a cache salt find. A namespace without contexts is not kept: salts are the clients'."""
         if salt not in self.spaces:
-            with evp.open(self.settings.manifest, salt) as store:
-                if not store.list():
-                    return None
+            if not engine.Store(self.settings.manifest, salt).list():
+                return None
             self.spaces[salt] = self._space(salt)
         self.spaces[salt].refresh()
         return self.spaces[salt]

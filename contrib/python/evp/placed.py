@@ -34,7 +34,7 @@ class Placed:
     thread, on which all changes are read."""
 
     def __init__(self, manifest, name_space, hashes, model, worker):
-        self.store = evp.open(manifest, name_space)
+        self.store = engine.Store(manifest, name_space)
         self.contexts, self.where, self.shared = {}, {}, {}  # by token digest; by hash; the other owners of a hash
         self._hashes, self._model, self._worker = hashes, model, worker
         self._judged, self._due, self._again = {}, 0.0, 0.0

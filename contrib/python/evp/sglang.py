@@ -6,7 +6,7 @@
 
 It serves whole pages of variants that keep every token, in the host layouts layer_first, page_first, page_first_direct
 and page_head; each rank of tensor parallelism reads its own heads. Nothing is stored. SGLang's hashes begin with the
-LoRA adapter and the cache salt of a request, so such requests find nothing.
+LoRA adapter and the cache salt of a request, so such requests find nothing. The manifest may come later.
 
     more settings   name_space                 default: that of the manifest's model
                     model_name, model_digest   of the payloads, if the name is another than SGLang's --model-path

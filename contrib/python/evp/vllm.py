@@ -10,7 +10,7 @@ attention backend itself, so cache types, layouts, block sizes and tensor parall
 within a second. /metrics counts the tokens: vllm:external_prefix_cache_queries_total and ..._hits_total.
 
 Settings, in kv_connector_extra_config:
-    manifest        the manifest that evp-load carried out
+    manifest        the manifest that evp-load carried out; it may come later
     model_name      the payloads' name for the model, if it is not vLLM's
     model_digest    the payloads' digest of the model: compared instead of the name
     name_space      as in evp-load --namespace, of requests without cache_salt
@@ -77,7 +77,7 @@ class Stores:
         self.at = {None: self._open(settings.name_space)}
 
     def _open(self, name_space):
-        return evp.open(self.settings.manifest, name_space=name_space)
+        return engine.Store(self.settings.manifest, name_space)
 
     def get(self, name_space):
         store = self.at.get(name_space)
@@ -143,25 +143,26 @@ class Scheduler:
         self.pending = []  # loads for the next step
         self.pool, self.held, self.let_go = None, {}, []  # blocks marked in vllm_dropped, and those of the step before
         self.changes, self.opening, self.wake = 0, {}, threading.Event()
-        reason = unfit(kv_cache_config) or self._other_model(engine_model(config, settings))
-        self.serves = reason is None
-        if reason:
-            engine.once(f"nothing is loaded: {reason}")
+        self.model, self.serves = engine_model(config, settings), True  # model: until a payload was compared with it
+        self._judge(unfit(kv_cache_config))
         self.no_drop = unable_to_drop(config) if settings.dropped else "the setting 'dropped' is not true"
         if settings.dropped and self.no_drop:
             engine.once(f"variants with dropped tokens are not loaded: {self.no_drop}")
         if self.serves:
             threading.Thread(target=self._watch, name="evp-watch", daemon=True).start()
 
-    def _other_model(self, model):
+    def _judge(self, reason=None):
+        """Serves nothing, for a reason, or because what is placed is of another model: one payload tells."""
         store = self.stores.get(None)
-        for prefix in store.list()[:1]:
+        for prefix in store.list()[:1] if self.model and not reason else ():
             try:
                 with store.payload(prefix) as payload:
-                    return engine.difference(payload, model)
+                    reason, self.model = engine.difference(payload, self.model), None
             except evp.Error as error:
                 engine.once(str(error))
-        return None
+        if reason:
+            self.serves = False
+            engine.once(f"nothing is loaded: {reason}")
 
     def _watch(self):
         while True:
@@ -172,14 +173,13 @@ class Scheduler:
                     self.stores.get(name_space)
                     self.changes += 1
                     del self.opening[name_space]
-                except (evp.Error, ValueError) as error:
+                except ValueError as error:
                     self.opening[name_space] = 0
                     engine.once(str(error))
-            for store in self.stores.all():
-                try:
-                    self.changes += store.refresh()
-                except evp.Error as error:
-                    engine.once(str(error))
+            changes = sum(store.refresh() for store in self.stores.all())
+            if changes:
+                self._judge()
+            self.changes += changes
 
     def _store(self, salt):
         """The store of a salt; None: it is being opened; False: there is none."""

@@ -1,5 +1,5 @@
 """llama.py MANIFEST MODEL - evp.llama in front of a server that pretends to be llama-server with two slots."""
-import array, http.client, http.server, json, os, shutil, socket, struct, sys, threading, time
+import array, http.client, http.server, json, os, shutil, socket, struct, subprocess, sys, threading, time
 
 import evp
 import evp.llama
@@ -120,9 +120,9 @@ proxy = evp.llama.Proxy(("127.0.0.1", 0), behind, placed)
 threading.Thread(target=proxy.serve_forever, daemon=True).start()
 
 
-def ask(path, body, method="POST", headers={}):
+def ask(path, body, method="POST", headers={}, port=proxy.server_port):
     """Status, cache_n of the answer or None, text."""
-    connection = http.client.HTTPConnection("127.0.0.1", proxy.server_port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     data = body if isinstance(body, bytes) or body is None else json.dumps(body).encode()
     connection.request(method, path, data, headers)
     response = connection.getresponse()
@@ -249,7 +249,28 @@ def clients():
     print("no server:", ask("/completion", {"prompt": first + [7]})[0], ask("/health", None, "GET")[0])
 
 
+def late():
+    """A proxy of its own, whose manifest comes after it and goes again."""
+    command = [sys.executable, "-m", "evp.llama", "--server", f"http://127.0.0.1:{llama.server_port}", "--slots", "slots",
+               "--manifest", "late.jsonl", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as late:
+        port = int(late.stdout.readline().rpartition(":")[2])
+        sent = json.dumps({"prompt": first + [7]}).encode()
+        for what in "no manifest", "a damaged one":
+            status = ask("/completion", sent, port=port)[0]
+            check(f"{what}: goes on as it came", status == 200 and llama.asked[-1] == sent)
+            with open("late.jsonl", "w") as f:
+                f.write('{"evp":')
+        shutil.copy(manifest, "late.jsonl")
+        for what in "there", "gone":
+            llama.restart()
+            check(f"the manifest is {what}: restored", ask("/completion", sent, port=port)[1] >= T)
+            os.path.exists("late.jsonl") and os.remove("late.jsonl")
+        late.terminate()
+
+
 hits()
 untouched()
 faults()
+late()
 clients()

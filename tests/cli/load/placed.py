@@ -1,6 +1,6 @@
 """placed.py MANIFEST LOAD - evp.placed, evp.lmcache and evp.sglang over real payloads and fakes of both engines; `LOAD
 second` places other contexts. Token i of context a1 or a2 is 97000 + i, so a2 continues a1."""
-import array, ctypes, hashlib, importlib.metadata, itertools, subprocess, sys, types
+import array, ctypes, hashlib, importlib.metadata, itertools, os, shutil, subprocess, sys, time, types
 from concurrent.futures import ThreadPoolExecutor
 
 manifest, script = sys.argv[1:]
@@ -224,6 +224,46 @@ for text, pool, more in (("unified", Pool("page_unified"), {}), ("mla", Pool("la
         made.close()
     except ValueError as error:
         print(text, error)
+
+# ---- a manifest that is missing when the engines start, damaged, there, and gone again
+print("late:")
+made = backend(Pool("layer_first"), extra_config={"manifest": "late.jsonl"})
+adapter = lmcache.EvpL2Adapter({"manifest": "late.jsonl", "model": "hub/tiny", "chunk_size": CHUNK})
+
+
+def found():
+    """Pages that SGLang finds, and chunks that LMCache finds, two of them for a tenant."""
+    task = adapter.submit_lookup_and_lock_task([key(h) for h in a] + [key(h, salt="tenant") for h in a[:2]], {})
+    hits = made.batch_exists([h.hex() for h in a]), len(result(adapter.query_lookup_and_lock_result, task))
+    for space in made.placed, adapter.spaces[""]:
+        space.refresh(None)
+    return hits
+
+
+def soon(what, want):
+    until = time.monotonic() + 60
+    while found() != want and time.monotonic() < until:
+        time.sleep(0.1)
+    print(f"{what}: {found()}", flush=True)
+
+
+soon("missing", (0, 0))
+with open("late.jsonl", "w") as f:
+    f.write('{"evp":')
+time.sleep(1.1)
+soon("damaged", (0, 0))
+shutil.copy(manifest, "late.jsonl")
+soon("there", (4, 4))
+os.remove("late.jsonl")
+time.sleep(1.1)
+soon("gone", (4, 4))
+subprocess.run(["evp-load", "-q", manifest, "-p", "pay", "--namespace=tenant"], check=True)
+soon("for a tenant too, but the manifest is gone", (4, 4))
+shutil.copy(manifest, "late.jsonl")
+soon("and back", (4, 6))
+subprocess.run(["evp-load", "-q", manifest, "--retire=tenant"], check=True)
+made.close()
+adapter.close()
 
 # ---- payloads that are damaged, and removed, while they are served
 print("damaged, removed:")

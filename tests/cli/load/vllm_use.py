@@ -1,5 +1,5 @@
 """vllm_use.py MANIFEST FILE - evp.vllm between a real store and stand-ins for vLLM and torch. FILE is c1's payload."""
-import ctypes, json, sys, time, types
+import ctypes, json, os, sys, time, types
 
 
 def module(name, **members):
@@ -331,10 +331,52 @@ def refuses():
             print("settings:", error)
 
 
+def late():
+    """Manifests that are missing, damaged or of another model when the engine starts, and go again."""
+    def soon(e, want, *asked, **more):
+        start, got = time.monotonic(), None
+        while got != want:
+            assert got in (None, (0, False), (None, False)) and time.monotonic() < start + 60, (got, said)
+            time.sleep(0.05)
+            got = e.ask(request(str(time.monotonic()), *asked, **more))
+        return time.monotonic() - start
+
+    with open(sys.argv[1]) as f:
+        whole = f.read()
+    for what, first in ("missing", None), ("damaged", whole[:40]):
+        said.clear()
+        if first:
+            with open(what, "w") as f:
+                f.write(first)
+        e, other = Engine(manifest=what), Engine(manifest=what, model_name=f"org/{what}")
+        assert e.ask(request("1", "c", 120)) == (0, False)
+        soon(e, (0, False), "b", 210, cache_salt="tenant")
+        time.sleep(1.5)
+        assert len(said) == 1, said
+        with open("new", "w") as f:
+            f.write(whole)
+        os.rename("new", what)
+        assert soon(e, (90, True), "c", 120) < 10
+        soon(e, (60, True), "b", 210, cache_salt="tenant")
+        until = time.monotonic() + 60
+        while len(said) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        assert other.ask(request("1", "c", 120)) == (0, False)
+        for name in "2", "3":
+            e.load(request(name, "c", 120), range(1, 9))
+            assert e.step() == ({name}, set()) and len(e.layer.slots) == 90
+            e.layer.slots.clear()
+            if name == "2":
+                os.remove(what)
+                time.sleep(1.5)
+        print(*said, sep="\n")
+
+
 finds(Engine())
 salts(Engine())
 writes(Engine())
 fails(Engine())
 drops()
 refuses()
+late()
 print("all held")
