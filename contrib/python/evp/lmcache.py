@@ -1,7 +1,7 @@
 """evp.lmcache - an L2 adapter of `lmcache server`: LMCache prefetches what is placed as it prefetches its own chunks.
 
     lmcache server ... --l2-adapter '{"type": "plugin", "module_path": "evp.lmcache", "class_name": "EvpL2Adapter",
-        "adapter_params": {"manifest": "manifest.jsonl", "model": "Qwen/Qwen3-8B"}}'
+        "adapter_params": {"manifest": "manifest.jsonl", "model": "Qwen/Qwen3-8B", "lora": "none"}}'
 
 So it serves every engine that LMCache serves: vLLM, SGLang, TensorRT-LLM, Dynamo. It serves whole chunks of variants
 that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S
@@ -9,6 +9,8 @@ alone; one without finds those of `name_space`. Nothing is stored.
 
     adapter_params  manifest        of evp-load; it may come later
                     model           the engine's --model: LMCache's keys carry it
+                    lora            "none": the engine has no LoRA adapters. LMCache's keys do not tell, so without it
+                                    nothing is served
                     name_space      for requests without cache salt; default: that of the manifest's model
                     model_name, model_digest   of the payloads, if the name is another than `model`
                     chunk_size, hash_algorithm the server's options --chunk-size and --hash-algorithm, if given
@@ -49,9 +51,14 @@ class EvpL2Adapter(L2AdapterInterface):
         super().__init__()
         if version("lmcache") != _TESTED:
             engine.once(f"tested with LMCache {_TESTED}, this is {version('lmcache')}")
-        self.settings = engine.settings(params, model=None, chunk_size=256, hash_algorithm="blake3")
+        self.settings = engine.settings(params, model=None, lora=None, chunk_size=256, hash_algorithm="blake3")
         if not self.settings.model:
             raise ValueError("evp: the setting 'model' is missing: the engine's --model")
+        if self.settings.lora not in (None, "none"):
+            raise ValueError("evp: the setting 'lora' can only be \"none\"")
+        if not self.settings.lora:
+            engine.once("nothing is served: LMCache does not tell requests with a LoRA adapter from those without: if the "
+                        "engine has no LoRA adapters, set \"lora\": \"none\"")
         self.hasher = TokenHasher(self.settings.chunk_size, self.settings.hash_algorithm)
         self.events = [create_event_notifier() for _ in range(3)]
         self.lock, self.task, self.results = threading.Lock(), 0, ({}, {}, {})
@@ -134,7 +141,7 @@ class EvpL2Adapter(L2AdapterInterface):
 
     def _context(self, key, space):
         """The context that has the chunk of a key, and the heads of the key's rank; None: there is none."""
-        ours = key.model_name == self.settings.model and key.object_group_id == 0
+        ours = self.settings.lora and key.model_name == self.settings.model and key.object_group_id == 0
         context = space.where.get(key.chunk_hash) if ours and space else None
         if not context:
             return None

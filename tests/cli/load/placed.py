@@ -143,7 +143,7 @@ def result(query, task):
             return sorted(got)
 
 
-adapter = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK})
+adapter = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK, "lora": "none"})
 keys = [key(h) for h in a + b] + [key(a[0], model="Org/other"), key(a[0], group=1), key(a[0], salt="tenant"), key(b"?")]
 found = result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys, {}))
 print("found", found, "of", len(keys))
@@ -158,6 +158,15 @@ for ranks, type, name in ((1, "torch.bfloat16", "bf16"), (3, "torch.bfloat16", "
                         itertools.product(range(2), range(LAYERS), range(CHUNK), range(heads)))
         equal += obj.bytes.raw == made + bytes(16)
     print(f"{ranks} ranks, {name}: {equal} equal")
+for more in {}, {"lora": "some"}:
+    try:
+        unsure = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK, **more})
+        hits = result(unsure.query_lookup_and_lock_result, unsure.submit_lookup_and_lock_task(keys, {}))
+        got = result(unsure.query_load_result, unsure.submit_load_task(keys[:1], [Object()]))
+        print(f"nothing said of LoRA: found {len(hits)}, loaded {len(got)}")
+        unsure.close()
+    except ValueError as error:
+        print(error)
 objects = [Object(1, "torch.float8_e4m3fn"), Object(chunk=CHUNK // 2), Object()]
 print("loaded", result(adapter.query_load_result, adapter.submit_load_task([key(a[0]), key(a[0]), key(a[0])], objects)))
 adapter.submit_store_task(keys[:1], objects[:1])
@@ -228,7 +237,7 @@ for text, pool, more in (("unified", Pool("page_unified"), {}), ("mla", Pool("la
 # ---- a manifest that is missing when the engines start, damaged, there, and gone again
 print("late:")
 made = backend(Pool("layer_first"), extra_config={"manifest": "late.jsonl"})
-adapter = lmcache.EvpL2Adapter({"manifest": "late.jsonl", "model": "hub/tiny", "chunk_size": CHUNK})
+adapter = lmcache.EvpL2Adapter({"manifest": "late.jsonl", "model": "hub/tiny", "chunk_size": CHUNK, "lora": "none"})
 
 
 def found():

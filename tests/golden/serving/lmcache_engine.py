@@ -31,7 +31,8 @@ class Server:
     def __init__(self, manifest, digest, **params):
         self.port, self.http_port = free_ports(2)
         spec = {"type": "plugin", "module_path": "evp.lmcache", "class_name": "EvpL2Adapter",
-                "adapter_params": {"manifest": manifest, "model": MODEL, "model_digest": digest, **params}}
+                "adapter_params": {"manifest": manifest, "model": MODEL, "model_digest": digest, "lora": "none",
+                                   **params}}
         self.log = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
             ["lmcache", "server", "--host", "127.0.0.1", "--port", str(self.port), "--http-port", str(self.http_port),

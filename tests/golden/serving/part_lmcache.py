@@ -62,6 +62,10 @@ def check_tenants(id):
         narrow = Rank(server, 0, 1, heads=2)
         check(narrow.lookup(tokens) == 0, "an engine with other heads: a miss")
         narrow.close()
+    with Server(f"{folder}/none.jsonl", digest, lora=None) as server:
+        rank = Rank(server, 0, 1)
+        check(rank.lookup(tokens) == 0, "an engine that may have LoRA adapters: a miss")
+        rank.close()
     subprocess.run(["evp-load", "-q", f"{folder}/none.jsonl", "--retire=tenant"], check=True)
 
 
