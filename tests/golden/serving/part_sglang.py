@@ -5,8 +5,8 @@ import itertools, json, os, sys
 
 folder = os.path.abspath(sys.argv[2])
 import numpy as np, torch
-from sglang.srt.mem_cache import device_pool_info as info
 from sglang.srt.mem_cache.hicache_storage import HiCacheStorageConfig
+from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool
 from sglang.srt.mem_cache.pool_host.mha import MHATokenToKVPoolHost
 from sglang.srt.mem_cache.storage.backend_factory import StorageBackendFactory
 from sglang.srt.mem_cache.utils import get_hash_str, storage_namespace_seed
@@ -22,15 +22,11 @@ def check(ok, text):
     print("ok " if ok else "NOT", text)
 
 
-def pool_of(layout, heads, dtype=torch.bfloat16, dim=DIM):
-    k, v = (tuple(torch.zeros(PAGE, heads, dim, dtype=dtype) for _ in range(LAYERS)) for _ in "kv")
-    addresses = torch.tensor([t.data_ptr() for t in k], dtype=torch.uint64)
-    buffers = info.KVBuffers(k=k, v=v, k_data_ptrs=addresses, v_data_ptrs=addresses,
-                             layout=list(info.KVBufferLayout)[0])
-    buffer_info = info.MHABufferInfo(buffers=buffers, page_size=PAGE, head_num=heads, head_dim=dim, v_head_dim=dim,
-                                     dtype=dtype, device=torch.device("cpu"))
-    return MHATokenToKVPoolHost(buffer_info, 2.0, 0, PAGE, layout, pin_memory=False, device="cpu",
-                                device_capacity_tokens=1024, start_layer=0, end_layer=LAYERS)
+def pool_of(layout, heads, dtype=torch.bfloat16):
+    """SGLang's host pool for SGLang's device pool."""
+    device = MHATokenToKVPool(PAGE, PAGE, dtype, heads, DIM, LAYERS, "cpu", enable_memory_saver=False)
+    return MHATokenToKVPoolHost(device.get_device_pool_infos()[0].buffer_info, 2.0, 0, PAGE, layout, pin_memory=False,
+                                device="cpu", device_capacity_tokens=1024, start_layer=0, end_layer=LAYERS)
 
 
 def backend(pool, rank=0, size=1, name="none", model="Org/smol", mla=False, **more):
