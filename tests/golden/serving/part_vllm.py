@@ -29,7 +29,7 @@ def check(what, fine):
 
 
 class Engine:
-    """A vLLM engine in this process whose manifest can be exchanged."""
+    """A vLLM engine in this process whose manifest can be exchanged, or comes with use()."""
 
     def __init__(self, model, folder, name, transfer=None, dropped=False, **more):
         from vllm import LLM
@@ -37,7 +37,8 @@ class Engine:
 
         os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
         self.folder, self.manifest = folder, os.path.join(folder, f"vllm-{os.getpid()}.jsonl")
-        shutil.copy(os.path.join(folder, f"{name}.jsonl"), self.manifest)
+        if name:
+            shutil.copy(os.path.join(folder, f"{name}.jsonl"), self.manifest)
         transfer = transfer(self.manifest) if transfer else connector(self.manifest, dropped=dropped)
         self.llm = LLM(model, **{"dtype": "float32", "enforce_eager": True, "max_model_len": 2048, "max_num_seqs": 8,
                                  "enable_prefix_caching": not dropped,

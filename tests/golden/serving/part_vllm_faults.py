@@ -1,7 +1,7 @@
 """part_vllm_faults.py MODEL FOLDER [MODE] - vLLM's answers while tiers fail and requests go: the engine's own or those of
-the payload, nothing else, and no process dies. files: payloads damaged, removed, moved and exchanged. drop: preempted and
-aborted requests with dropped tokens, and the next owners of their pages. redis: a server that is paused, killed and
-started again. Without MODE: each in its own process."""
+the payload, nothing else, and no process dies. files: a late manifest, payloads damaged, removed, moved and exchanged.
+drop: preempted and aborted requests with dropped tokens, and the next owners of their pages. redis: a server that is
+paused, killed and started again. Without MODE: each in its own process."""
 import json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
@@ -53,8 +53,10 @@ def files(model, folder):
     work = tempfile.mkdtemp(dir=folder)
     ids = place(folder, work, "one", "kivi_bits_2")
     todo = asked(folder, ids)
-    engine = Engine(model, work, "one")
+    engine = Engine(model, work, None)
+    check("no manifest yet", engine.ask(todo[:1], 1)[0][1] == 0)
     mine, ours = own(engine, todo), []
+    engine.use("one")
     for one in todo:
         ours.append(engine.ask([one], N)[0][0])
         engine.forget()
@@ -103,7 +105,7 @@ def files(model, folder):
     engine.use("one")
     time.sleep(2)
     all_fine("after the moves", ours)
-    print("vllm: files: 6 rounds beside evp-load; damaged, removed, put back", flush=True)
+    print("vllm: files: a late manifest; 6 rounds beside evp-load; damaged, removed, put back", flush=True)
     engine.close()
     shutil.rmtree(work)
 
