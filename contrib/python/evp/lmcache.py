@@ -3,14 +3,15 @@
     lmcache server ... --l2-adapter '{"type": "plugin", "module_path": "evp.lmcache", "class_name": "EvpL2Adapter",
         "adapter_params": {"manifest": "manifest.jsonl", "model": "Qwen/Qwen3-8B", "lora": "none"}}'
 
-So it serves every engine that LMCache serves: vLLM, SGLang, TensorRT-LLM, Dynamo. It serves whole chunks of variants
-that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S
+So it serves every engine that LMCache serves: vLLM (on CUDA), SGLang, TensorRT-LLM, Dynamo. It serves whole chunks of
+variants that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S
 alone; one without finds those of `name_space`. Nothing is stored.
 
     adapter_params  manifest        of evp-load; it may come later
                     model           the engine's --model: LMCache's keys carry it
                     lora            "none": the engine has no LoRA adapters. LMCache's keys do not tell, so without it
                                     nothing is served
+                    device          "cuda": vLLM runs there, where LMCache cannot tell (see _misfit)
                     name_space      for requests without cache salt; default: that of the manifest's model
                     model_name, model_digest   of the payloads, if the name is another than `model`
                     chunk_size, hash_algorithm the server's options --chunk-size and --hash-algorithm, if given
@@ -23,7 +24,7 @@ from lmcache.lmcache_native import Bitmap
 from lmcache.v1.distributed.internal_api import L2StoreResult
 from lmcache.v1.distributed.l2_adapters.base import L2AdapterInterface
 from lmcache.v1.multiprocess.token_hasher import TokenHasher
-from lmcache.v1.platform import create_event_notifier
+from lmcache.v1.platform import create_event_notifier, current_device_spec
 
 import evp
 from evp import engine, placed
@@ -31,14 +32,23 @@ from evp import engine, placed
 _TESTED = "0.5.6"
 _STORE, _LOOKUP, _LOAD = range(3)
 _LOADERS = 4
+_DEVICE = current_device_spec.backend_name  # where engines are whose memory LMCache maps
 
 
-def _misfit(cache, shapes, dtypes, chunk_size, heads):
-    """Why LMCache's buffers are not for these payloads; None: they are."""
-    width = (heads[1] - heads[0]) * cache["head_dim"]
-    want = [2, cache["n_layers"], chunk_size, width]
-    if len(shapes) != 1 or list(shapes[0]) != want:
-        return f"LMCache's chunks have the shape {[list(shape) for shape in shapes]}, the payloads' {want}"
+def _misfit(cache, shapes, dtypes, settings, heads):
+    """Why LMCache's buffers are not for these payloads; None: they are. [2, layers, tokens, width], or as SGLang [1, 2 *
+    layers, tokens, width], or as vLLM, K and V of a head beside each other, [1, layers, tokens, 2 * width]; without the 1 if
+    the engine copies its rows itself."""
+    L, n, width = cache["n_layers"], settings.chunk_size, (heads[1] - heads[0]) * cache["head_dim"]
+    shape = list(shapes[0])
+    form = shape[-3:] if shape[0] == 1 else shape
+    if len(shapes) != 1 or form not in ([2, L, n, width], [2 * L, n, width], [L, n, 2 * width]):
+        return (f"LMCache's chunks have the shape {[list(shape) for shape in shapes]}, the payloads' "
+                f"[1, {L}, {n}, {2 * width}] or [2, {L}, {n}, {width}]")
+    device = settings.device or (_DEVICE if len(shape) == 4 else "a device that LMCache does not tell")
+    if form[-1] != width and device != "cuda":
+        return (f"vLLM is served on CUDA only, and this engine is on {device}: on a CPU and on ROCm it lays its blocks out "
+                f"otherwise than it registers them (if it is on CUDA, set \"device\": \"cuda\")")
     if str(dtypes[0]) not in placed.TYPES:
         return f"the engine's cache has the type {dtypes[0]}: only bfloat16, float16 and float32 are served"
     if cache["dtype"] not in ("f32", placed.TYPES[str(dtypes[0])][0]):
@@ -51,11 +61,12 @@ class EvpL2Adapter(L2AdapterInterface):
         super().__init__()
         if version("lmcache") != _TESTED:
             engine.once(f"tested with LMCache {_TESTED}, this is {version('lmcache')}")
-        self.settings = engine.settings(params, model=None, lora=None, chunk_size=256, hash_algorithm="blake3")
+        self.settings = engine.settings(params, model=None, lora=None, device=None, chunk_size=256, hash_algorithm="blake3")
         if not self.settings.model:
             raise ValueError("evp: the setting 'model' is missing: the engine's --model")
-        if self.settings.lora not in (None, "none"):
-            raise ValueError("evp: the setting 'lora' can only be \"none\"")
+        for name, only in (("lora", "none"), ("device", "cuda")):
+            if getattr(self.settings, name) not in (None, only):
+                raise ValueError(f"evp: the setting '{name}' can only be \"{only}\"")
         if not self.settings.lora:
             engine.once("nothing is served: LMCache does not tell requests with a LoRA adapter from those without: if the "
                         "engine has no LoRA adapters, set \"lora\": \"none\"")
@@ -154,8 +165,7 @@ class EvpL2Adapter(L2AdapterInterface):
             spaces = {salt: self._tenant(salt) for salt in {key.cache_salt for key in keys}}
             for i, key in enumerate(keys):
                 at = self._context(key, spaces[key.cache_salt])
-                why = at and layout and _misfit(at[0].cache, layout.shapes, layout.dtypes,
-                                                self.settings.chunk_size, at[1])
+                why = at and layout and _misfit(at[0].cache, layout.shapes, layout.dtypes, self.settings, at[1])
                 if why:
                     engine.once(why)
                 elif at:
@@ -171,20 +181,22 @@ class EvpL2Adapter(L2AdapterInterface):
     # ---- loading -------------------------------------------------------------------------------------------
 
     def _load(self, key, obj):
-        """Writes the chunk of a key into LMCache's buffer: [K and V, layers, tokens, heads of the rank * head_dim]."""
+        """Writes the chunk of a key into LMCache's buffer."""
         space = self.spaces.get(key.cache_salt)
         at = self._context(key, space)
         if not at:
             return False
         (context, heads), n = at, self.settings.chunk_size
-        why = _misfit(context.cache, obj.get_shapes(), obj.get_dtypes(), n, heads)
+        why = _misfit(context.cache, obj.get_shapes(), obj.get_dtypes(), self.settings, heads)
         if why:
             raise ValueError(why)
         n_layers, dim = context.cache["n_layers"], context.cache["head_dim"]
         width = (heads[1] - heads[0]) * dim
         payload, number = space.open(key.chunk_hash)
-        placed.fill(payload, obj.data_ptr, (n_layers * n * width, n * width, dim, width), (0, n_layers), heads,
-                    (number * n, (number + 1) * n), placed.TYPES[str(obj.get_dtypes()[0])], dim)
+        split = list(obj.get_shapes()[0])[-1] == width
+        strides = (n_layers * n * width, n * width, dim, width) if split else (dim, 2 * n * width, 2 * dim, 2 * width)
+        placed.fill(payload, obj.data_ptr, strides, (0, n_layers), heads, (number * n, (number + 1) * n),
+                    placed.TYPES[str(obj.get_dtypes()[0])], dim)
         return True
 
     def submit_load_task(self, keys, objects):

@@ -52,7 +52,8 @@ fake("lmcache.lmcache_native", Bitmap=Bitmap)
 fake("lmcache.v1.distributed.internal_api", L2StoreResult=lambda ok, n: (ok, n))
 fake("lmcache.v1.distributed.l2_adapters.base", L2AdapterInterface=object)
 fake("lmcache.v1.multiprocess.token_hasher", TokenHasher=TokenHasher)
-fake("lmcache.v1.platform", create_event_notifier=Notifier)
+fake("lmcache.v1.platform", create_event_notifier=Notifier,
+     current_device_spec=types.SimpleNamespace(backend_name="cuda"))
 fake("sglang.srt.mem_cache.hicache_storage", HiCacheStorage=type("HiCacheStorage", (), {
     "register_mem_pool_host": lambda self, pool: setattr(self, "mem_pool_host", pool)}))
 fake("sglang.srt.mem_cache.utils",
@@ -118,11 +119,18 @@ opened.clear()
 print("lmcache:")
 
 
+def shapes(width, chunk=CHUNK):
+    """Of chunks with K and V apart, and as vLLM has them: beside each other in every head."""
+    return {"split": [2, LAYERS, chunk, width], "SGLang": [1, 2 * LAYERS, chunk, width],
+            "SGLang's own": [2 * LAYERS, chunk, width], "vLLM": [1, LAYERS, chunk, 2 * width],
+            "vLLM's own": [LAYERS, chunk, 2 * width]}
+
+
 class Object:
     """A buffer of LMCache: a chunk of a rank, and some bytes after it that nobody may touch."""
 
-    def __init__(self, ranks=1, type="torch.bfloat16", chunk=CHUNK):
-        self.shape, self.type = [2, LAYERS, chunk, HEADS // ranks * DIM], type
+    def __init__(self, ranks=1, type="torch.bfloat16", chunk=CHUNK, form="split"):
+        self.shape, self.type = shapes(HEADS // ranks * DIM, chunk)[form], type
         self.bytes = ctypes.create_string_buffer(2 * LAYERS * chunk * HEADS //
                                                  ranks * DIM * (4 if "32" in type else 2) + 16)
         self.data_ptr = ctypes.addressof(self.bytes)
@@ -149,16 +157,28 @@ found = result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_l
 print("found", found, "of", len(keys))
 narrow = {0: types.SimpleNamespace(shapes=[[2, LAYERS, CHUNK, 2 * DIM]], dtypes=["torch.bfloat16"])}
 print("narrow", result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys[:1], narrow)))
-for ranks, type, name in ((1, "torch.bfloat16", "bf16"), (3, "torch.bfloat16", "bf16"), (3, "torch.float32", "f32")):
+told = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK, "lora": "none", "device": "cuda"})
+for form, (ranks, type, name) in itertools.product(shapes(1), (
+        (1, "torch.bfloat16", "bf16"), (3, "torch.bfloat16", "bf16"), (3, "torch.float32", "f32"))):
     want, heads, equal = reference(space.store, "a", 150, 2, name), HEADS // ranks, 0
     for rank in range(ranks):
-        obj = Object(ranks, type)
-        assert result(adapter.query_load_result, adapter.submit_load_task([key(a[2], rank, ranks)], [obj])) == [0]
-        made = b"".join(want[w, layer, rank * heads + h, row] for w, layer, row, h in
-                        itertools.product(range(2), range(LAYERS), range(CHUNK), range(heads)))
+        obj = Object(ranks, type, form=form)
+        assert result(told.query_load_result, told.submit_load_task([key(a[2], rank, ranks)], [obj])) == [0]
+        order = (range(2), range(LAYERS), range(CHUNK), range(heads))
+        if "vLLM" in form:
+            order = order[1:] + order[:1]
+        made = b"".join(want[at["w"], at["l"], rank * heads + at["h"], at["t"]] for at in (
+            dict(zip("lthw" if "vLLM" in form else "wlth", each)) for each in itertools.product(*order)))
         equal += obj.bytes.raw == made + bytes(16)
-    print(f"{ranks} ranks, {name}: {equal} equal")
-for more in {}, {"lora": "some"}:
+    print(f"{form}, {ranks} ranks, {name}: {equal} equal")
+told.close()
+for lmcache._DEVICE in "cuda", "cpu", "rocm":
+    for form, shape in shapes(HEADS * DIM).items():
+        layout, engine._said = {0: types.SimpleNamespace(shapes=[shape], dtypes=["torch.bfloat16"])}, set()
+        hits = result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(keys[:2], layout))
+        got = result(adapter.query_load_result, adapter.submit_load_task(keys[:1], [Object(form=form)]))
+        print(f"LMCache on {lmcache._DEVICE}, {form}: found {len(hits)}, loaded {len(got)}")
+for more in {}, {"lora": "some"}, {"device": "cpu"}:
     try:
         unsure = lmcache.EvpL2Adapter({"manifest": manifest, "model": "hub/tiny", "chunk_size": CHUNK, **more})
         hits = result(unsure.query_lookup_and_lock_result, unsure.submit_lookup_and_lock_task(keys, {}))

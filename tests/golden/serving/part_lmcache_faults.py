@@ -1,7 +1,7 @@
 """part_lmcache_faults.py MODEL FOLDER - `lmcache server` with the plugin evp.lmcache over the contexts of `place`,
-while payloads are damaged and removed, plans replace each other beside three clients, and a Redis server is paused,
-killed and restarted. What LMCache gives an engine must be a placed payload's rows or nothing, and no process may
-die."""
+while its manifest comes late, payloads are damaged and removed, plans replace each other beside three clients, and a Redis
+server is paused, killed and restarted. What LMCache gives an engine must be a placed payload's rows or nothing, and no
+process may die."""
 import glob, json, os, random, shutil, signal, subprocess, sys, tempfile, threading, time
 
 folder = os.path.abspath(sys.argv[2])
@@ -74,11 +74,12 @@ def payload_file(tier, id):
 
 
 def check_folder(names):
-    plan("m.jsonl", "none", uri=os.path.abspath("tier"))
-    check(load("m.jsonl") == 0, "loaded")
     with Server("m.jsonl", digest) as server:
         rank = Rank(server, 0, 1)
-        served(rank, names[0], "nothing fails", True)
+        served(rank, names[0], "no manifest yet", False)
+        plan("m.jsonl", "none", uri=os.path.abspath("tier"))
+        check(load("m.jsonl") == 0, "loaded")
+        served(rank, names[0], "nothing fails", True, 4)
         path = payload_file("tier", names[1])
         os.chmod(path, 0o600)
         with open(path, "r+b") as f:
@@ -128,10 +129,11 @@ def check_loads(names):
             check(load("m.jsonl") == 0, "loaded") if loads < 2 else load("m.jsonl")
             loads += 1
             time.sleep(1)
+        alive = all(c.is_alive() for c in clients)
         stop.set()
         for c in clients:
             c.join()
-        check(server.process.poll() is None and not counts["WRONG"] and counts["none"] and counts["kivi_bits_4"],
+        check(alive and server.process.poll() is None and not counts["WRONG"] and counts["none"] and counts["kivi_bits_4"],
               f"{loads} loads beside three clients, in chunks: {counts}")
 
 
