@@ -68,8 +68,4 @@ int incumbent_repair(struct incumbent *x, struct err *err) MUST_CHECK;
 /* Improves by single moves and pairs of moves with a loss below the gap. */
 int incumbent_local_search(struct incumbent *x, const struct plan_problem *problem, struct err *err) MUST_CHECK;
 
-/* Improves by sets of moves; tries about `work` sets. */
-int incumbent_pair_search(struct incumbent *x, const struct plan_problem *problem, int64_t work,
-                          struct err *err) MUST_CHECK;
-
 #endif

@@ -1,8 +1,6 @@
-/* solve.c - the certified solver: hulls, dual, rounding, repair, local search, pair search, branch and bound.
+/* solve.c - the certified solver: hulls, dual, rounding, repair, local search, branch and bound.
  *
- * The searches run for up to SEARCH_MAX contexts, branch and bound for up to EXACT_MAX, or SEARCH_MAX with extra work.
- * Most small problems need branch and bound only for a moment, so it has a first try before pair search, which takes
- * longer.
+ * Local search runs for up to SEARCH_MAX contexts, branch and bound for up to EXACT_MAX, or SEARCH_MAX with extra work.
  */
 #include "planner/branch.h"
 #include "planner/dual.h"
@@ -14,8 +12,8 @@
 #include <stdlib.h>
 
 enum { SEARCH_MAX = 20000, EXACT_MAX = 200 };
-enum { PAIR_WORK = 49152, FIRST_EXACT_WORK = 25000, EXACT_WORK = 225000 };
-enum { SEARCH_PLACES = 4 * SEARCH_MAX }; // largest number of contexts * tiers for the searches
+enum { EXACT_WORK = 250000 };
+enum { SEARCH_PLACES = 4 * SEARCH_MAX }; // largest number of contexts * tiers for them
 
 static void give_plan(struct plan *plan, const struct incumbent *x)
 {
@@ -39,12 +37,8 @@ static int improve(struct incumbent *x, const struct plan_problem *problem, int6
     *optimal = incumbent_gap(x) <= incumbent_rounding(x);
     if (!*optimal && small && !incumbent_is_close(x))
         code = incumbent_local_search(x, problem, err);
-    if (!code && exact)
-        code = incumbent_branch(x, problem, FIRST_EXACT_WORK, optimal, err);
-    if (!code && !*optimal && small)
-        code = incumbent_pair_search(x, problem, PAIR_WORK + more / 2, err);
     if (!code && !*optimal && exact)
-        code = incumbent_branch(x, problem, usual + more / 2, optimal, err);
+        code = incumbent_branch(x, problem, usual + more, optimal, err);
     return code;
 }
 
