@@ -156,9 +156,12 @@ struct opt {
 /* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, those of this build. OPT_TEXT, not OPT_PICK:
  * backend_open() refuses other names with an exit status of its own. */
 #define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "compute with this backend")
-#define OPT_DTYPE(p, names)   OPT_TEXT(0, "dtype", p, names, "compute in this number type; auto: on a GPU that of the model's weights (f32, or bf16 for all others), on a CPU f32; fastest: what a short trial finds faster here")
-#define OPT_MEMORY(p)         OPT_BYTES(0, "memory", p, "use at most this much memory; 0: nine tenths of what is free")
-#define OPT_THREADS(p)        OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
+#define OPT_DTYPE(p, names)                                                                                            \
+    OPT_TEXT(0, "dtype", p, names,                                                                                     \
+             "compute in this number type; auto: on a GPU in that of the model's weights (f32 as f32, all else as "    \
+             "bf16), on a CPU in f32; fastest: in what a short trial finds faster here")
+#define OPT_MEMORY(p)  OPT_BYTES(0, "memory", p, "use at most this much memory; 0: nine tenths of what is free")
+#define OPT_THREADS(p) OPT_NUM('j', "threads", p, 0, 4096, "number of threads; 0: one per core")
 #define OPT_EMBEDDER(p)                                                                                                \
     OPT_TEXT(0, "embedder", p, "DIR", "folder of all-MiniLM-L6-v2 (default: where `evp models` puts it)")
 #define OPT_PROFILE_OPTIONS(p)                                                                                         \
