@@ -71,6 +71,7 @@ static bool set_value(const struct opt *o, const char *s)
 {
     int64_t whole;
     double real;
+    char *text;
 
     switch (o->type) {
     case OPT_INT:
@@ -102,6 +103,11 @@ static bool set_value(const struct opt *o, const char *s)
     case OPT_STR:
     case OPT_JOIN:
     case OPT_OUT: *(const char **)o->dst = s; return true;
+    case OPT_DATE:
+        if (asprintf(&text, "date:%s", s) < 0)
+            return false;
+        *(const char **)o->dst = text; // as long as the process
+        return true;
     case OPT_LIST: return ARRAY_PUSH((struct opt_list *)o->dst, s) == 0;
     case OPT_FLAG: *(bool *)o->dst = true; return true;
     case OPT_COUNT: ++*(int *)o->dst; return true;
@@ -176,8 +182,8 @@ static char *help_text(const struct opt *o)
 
 static void print_table(const struct tool *t)
 {
-    static const char *const type[] = { "end",  "group",  "flag", "count", "int",   "size", "float",
-                                        "text", "output", "list", "enum",  "shard", "time", "list" };
+    static const char *const type[] = { "end",    "group", "flag", "count", "int",  "size", "float", "text",
+                                        "output", "list",  "enum", "shard", "time", "list", "date" };
 
     for (const struct opt *o = t->opts; o->type != OPT_END; o++) {
         struct buf def = { 0 };

@@ -59,6 +59,7 @@ enum opt_type {
     OPT_SHARE, // struct shard: I/N
     OPT_TIME,  // double, as parse_time() reads it, in SECONDS, HOURS or DAYS as `arg` says
     OPT_JOIN,  // const char *; given several times, the values are joined with commas
+    OPT_DATE,  // const char *, "date:" and the value
 };
 
 /* at[] points into argv. Lives as long as the process. */
@@ -115,6 +116,10 @@ struct opt {
     {                                                                                                                  \
         OPT_STR, c, n, _Generic((p), const char ** : (p)), a, h, 0, 0                                                  \
     }
+#define OPT_DATED(n, p, h)                                                                                             \
+    {                                                                                                                  \
+        OPT_DATE, 0, n, _Generic((p), const char ** : (p)), "TEXT", h, 0, 0                                            \
+    }
 #define OPT_WRITES(c, n, p, a, h) OPT_WRITTEN(c, n, p, a, h, 0)
 /* standard: 1 if '-' is standard output */
 #define OPT_WRITTEN(c, n, p, a, h, standard)                                                                           \
@@ -152,7 +157,8 @@ struct opt {
 #define OPT_CHAT(p)                                                                                                    \
     OPT_TEXT(0, "chat-template", p, "FILE",                                                                            \
              "a text with {content} in place of the message, instead of the model's chat template; none: the message " \
-             "alone; 'date:26 Jul 2024': the model's, with this date_string")
+             "alone"),                                                                                                 \
+        OPT_DATED("date", p, "the model's chat template, with this date_string in place of the day: '26 Jul 2024'")
 /* names: BACKEND_NAMES and BACKEND_DTYPES of kernels/backend.h, those of this build. OPT_TEXT, not OPT_PICK:
  * backend_open() refuses other names with an exit status of its own. */
 #define OPT_BACKEND(p, names) OPT_TEXT(0, "backend", p, names, "compute with this backend")

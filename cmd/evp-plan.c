@@ -472,10 +472,11 @@ static void say_next(const struct run *run)
     struct json *made = table_lineage(&run->in.table);
     const char *contexts = next_operand(made, "evp-profile", 1),
                *model = next_option(made, "evp-profile", "model", 'm');
-    const char *chat = next_option(made, "evp-profile", "chat-template", 0);
+    const char *chat = next_option(made, "evp-profile", "chat-template", 0),
+               *date = next_option(made, "evp-profile", "date", 0);
 
     next_say("evp-pack", cfg.output, *contexts ? contexts : "contexts.jsonl", *model ? "--model" : "", model,
-             *chat ? "--chat-template" : "", chat, "-o", "payloads", NULL);
+             *chat ? "--chat-template" : "", chat, *date ? "--date" : "", date, "-o", "payloads", NULL);
     json_free(made);
 }
 

@@ -26,7 +26,7 @@ void model_say_date(const char *given, const struct tokenizer *t)
         log_warn(
             "the chat template of '%s' writes today's date: what servers cache of its conversations ends at midnight; "
             "serve with a fixed date, in vLLM --default-chat-template-kwargs '{\"date_string\": \"26 Jul 2024\"}', "
-            "and give the same here, --chat-template 'date:26 Jul 2024' (docs/models.md)",
+            "and give the same here, --date '26 Jul 2024' (docs/models.md)",
             given ? given : MODEL_DEFAULT);
 }
 

@@ -6,7 +6,8 @@
 A completion whose prompt begins with a placed context is sent to a slot that holds the context already, or into which the
 proxy restores it: it writes a slot file (evp.slot), lets the server read it, and removes it. Everything else passes
 through unchanged, also completions with images, LoRA adapters or a slot of their own. The manifest may come later.
-Whatever fails here: the request goes on as it came, and standard error says why. `timings.cache_n` of an answer is the number of tokens not computed.
+Whatever fails here: the request goes on as it came, and standard error says why. `timings.cache_n` of an answer is the
+number of tokens not computed.
 """
 import argparse
 import http.client

@@ -29,20 +29,20 @@ with open("system.jsonl", "w") as f:
     f.write(json.dumps({"id": "c1", "text": "Brief." + short, "ask": "{question}",
                         "turns": [{"role": "system", "chars": 6}, {"role": "user", "chars": len(short)}]}) + "\n")
 END
-march='date:5 Mar 2026'
+march='5 Mar 2026'
 ids() { evp-show --ids c1 --model model "$@" 2>/dev/null; }
 for kind in plain system; do
 	rows=$kind.jsonl
 	[ $kind = system ] || rows=text.jsonl
 	ids march-$kind.jsonl >want
-	ids $rows --chat-template "$march" | cmp - want && echo "$kind: as the server's"
+	ids $rows --date "$march" | cmp - want && echo "$kind: as the server's"
 	ids $rows | cmp -s - want || echo "$kind: not without the date"
 	ids july-$kind.jsonl >want
 	ids $rows | cmp - want && echo "$kind: the template's own"
 done
 said() { # TOOL ARGUMENT...: lines about the date, without and with it, and the status
 	for date in '' "$march"; do
-		"$@" ${date:+--chat-template "$date"} >out 2>err
+		"$@" ${date:+--date "$date"} >out 2>err
 		echo "$1 status $?, $(grep -c "warning: the chat template of 'model' writes today's date" err) said"
 		grep -v "today's date" err
 	done
@@ -55,11 +55,11 @@ evp-show "$DATA/tiny" 2>&1 | grep -c "today's date"
 said evp-profile c.jsonl q.jsonl --model model --configs knorm:drop=0.5 --max-new-tokens 2 -q --overwrite -o p.h5
 profile() { evp-profile c.jsonl q.jsonl --model model --configs knorm:drop=0.9 --max-new-tokens 2 -q -o p.h5 "$@" 2>&1; }
 profile --chat-template 'date:6 Mar 2026'
-evp-import text.jsonl --model model --chat-template "$march" -q -o c.jsonl
+evp-import text.jsonl --model model --date "$march" -q -o c.jsonl
 python3 - <<'END'
 import hashlib, json, os, struct, subprocess
 show = lambda *a: subprocess.run(["evp-show", *a], capture_output=True, text=True).stdout
-ids = [int(v) for v in show("--ids", "c1", "--model", "model", "--chat-template", "date:5 Mar 2026", "c.jsonl").split()]
+ids = [int(v) for v in show("--ids", "c1", "--model", "model", "--date", "5 Mar 2026", "c.jsonl").split()]
 digest = hashlib.sha256(struct.pack(f"<{len(ids)}i", *ids)).hexdigest()
 row = {"id": "c1", "token_digest": digest, "n_tokens": len(ids), "config": "none", "tier": "dram", "bytes": 1, "quality": 1,
        "quality_test": None, "ttft_s": None, "utility": 0, "frequency": 1, "operation": "insert", "payload": "c1.safetensors"}
@@ -69,6 +69,6 @@ open("m.jsonl", "w").write(json.dumps(head) + "\n" + json.dumps(row) + "\n" + '{
 END
 said evp-pack -q m.jsonl c.jsonl --model model -o payloads
 evp-show --ids c1 --model model text.jsonl --chat-template "$(printf 'date:\377')" 2>&1
-evp-show --ids c1 --model "$DATA/tiny" text.jsonl --chat-template "$march" 2>&1 | sed "s|$DATA/||"
+evp-show --ids c1 --model "$DATA/tiny" text.jsonl --date "$march" 2>&1 | sed "s|$DATA/||"
 printf 'text {content}' >own
 evp-import text.jsonl --model model --chat-template own -o c.jsonl -q
