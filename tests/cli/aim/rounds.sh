@@ -12,7 +12,7 @@ with open("c.jsonl", "w") as c, open("q.jsonl", "w") as q:
 END
 sed 's/"latency_s":[0-9.e-]*/"latency_s":0/; s/"capacity_bytes":[0-9]*/"capacity_bytes":9000/' "$DATA/tiers.json" >tiers.json
 model="--model $DATA/tiny.gguf --max-new-tokens 3"
-configs=knorm:drop=0.1..0.9/0.4
+configs=snapkv:drop=0.1..0.9/0.4
 count() { "$BUILD/tests/tools/answers" "$1" | grep -vc '"n_tokens":-1'; }
 aim() {
 	evp-aim c.jsonl q.jsonl $model --configs $configs --tiers tiers.json --alpha 1 --budget 50% --rounds 3 --run -q \

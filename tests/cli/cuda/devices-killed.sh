@@ -8,7 +8,7 @@ for id in d e f g h; do
 done
 # Starts a run on two devices, waits for a first result, and sets $parent and $workers.
 start() {
-	evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs knorm:drop=0.5 --max-new-tokens 4 --decode-times off -q --devices 0,1 -o "$1" 2>heard &
+	evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --configs knorm:drop=0.5 --max-new-tokens 4 --decode-times off --dtype f32 -q --devices 0,1 -o "$1" 2>heard &
 	parent=$!
 	until ls "$1".d/*.h5 >/dev/null 2>&1 || ! kill -0 $parent 2>/dev/null; do sleep 0.02; done
 	workers=$(cat /proc/$parent/task/$parent/children)

@@ -7,7 +7,7 @@ run() {
 	evp-profile c.jsonl q.jsonl --configs knorm:drop=0.5 --max-new-tokens 2 --decode-times off "$@" 2>said
 	why said
 }
-for type in BF16 F16 F32; do
+for type in F16 F32; do
 	cp -r "$DATA/tiny" $type
 	rm $type/model*
 	python3 "$TOP/tests/cli/cuda/load.py" $type $type >/dev/null
