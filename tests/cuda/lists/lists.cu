@@ -287,7 +287,7 @@ static void run_line(struct program *p, const std::string &line)
 
 int main(int argc, char **argv)
 {
-    struct backend_options options = { "cuda", "bf16", 0, 0 };
+    struct backend_options options = { "cuda", "bf16", false, 0, 0 };
     struct err err = {};
     std::string line;
 
