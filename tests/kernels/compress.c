@@ -329,18 +329,25 @@ static void expect_integers(const struct pair *p, const int32_t *device, const i
     free(got);
 }
 
-static void check_top_k_by_hand(const struct pair *p)
+/* Of two rows of n scores the k[h] largest must be at `want`. */
+static void keeps(const struct pair *p, const float *scores, int n, const int k[2], const int32_t *want)
 {
     struct backend *be = p->got;
-    const float scores[] = { 1, 5, 5, -2, 5, 0, -0.0f, 7, 1, 5, 5, -2, 5, 0, -0.0f, 7 };
-    const int32_t want[] = { 1, 2, 7, 0, 1, 2, 4, 5, 7 };
-    float *score = numbers_from(be, scores, 16);
-    int32_t *kept = integer_space(be, 9);
+    const size_t n_kept = (size_t)(k[0] + k[1]);
+    float *score = numbers_from(be, scores, (size_t)(2 * n));
+    int32_t *kept = integer_space(be, n_kept);
 
-    be->top_k(be, kept, score, 2, 8, (int[]){ 3, 6 });
-    expect_integers(p, kept, want, 9, "top_k by hand");
+    be->top_k(be, kept, score, 2, n, k);
+    expect_integers(p, kept, want, n_kept, "top_k by hand");
     be->free(be, score);
     be->free(be, kept);
+}
+
+static void check_top_k_by_hand(const struct pair *p)
+{
+    const float scores[] = { 1, 5, 5, -2, 5, 0, -0.0f, 7, 1, 5, 5, -2, 5, 0, -0.0f, 7 };
+
+    keeps(p, scores, 8, (int[]){ 3, 6 }, (int32_t[]){ 1, 2, 7, 0, 1, 2, 4, 5, 7 });
 }
 
 Test(kernels, top_k_prefers_the_lower_of_equals)
@@ -351,17 +358,10 @@ Test(kernels, top_k_prefers_the_lower_of_equals)
 /* Norms of one token's keys at several positions, whose last bits are rounding; beyond them the larger is kept. */
 static void check_top_k_of_alike(const struct pair *p)
 {
-    struct backend *be = p->got;
     const float step = 0x1p-23f;
     const float scores[] = { 1, 1 + 4 * step, 9, 1 + step, 1 + 3 * step, 0, 1, 1 + 20 * step, 9, 1 + 9 * step, 1, 1 };
-    const int32_t want[] = { 0, 1, 2, 1, 2, 3 };
-    float *score = numbers_from(be, scores, 12);
-    int32_t *kept = integer_space(be, 6);
 
-    be->top_k(be, kept, score, 2, 6, (int[]){ 3, 3 });
-    expect_integers(p, kept, want, 6, "top_k of alike");
-    be->free(be, score);
-    be->free(be, kept);
+    keeps(p, scores, 6, (int[]){ 3, 3 }, (int32_t[]){ 0, 1, 2, 1, 2, 3 });
 }
 
 Test(kernels, top_k_prefers_the_lower_of_alike)
