@@ -375,7 +375,7 @@ static void begin_pace(struct job *j)
     profile_say_cost(&j->device, pace_left(&j->pace), j->n_devices);
 }
 
-/* What auto would have taken for a new FILE. */
+/* Says that auto goes on in FILE's dtype, if a new FILE would get another. */
 static void say_resumed(const struct job *j)
 {
     enum dtype own = strncmp(j->device.kind, "cuda", 4) == 0 && !model_is_f32(j->model) ? DTYPE_BF16 : DTYPE_F32;

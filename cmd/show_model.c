@@ -90,15 +90,14 @@ int show_model(struct sheet *s, const char *path, enum show_depth depth, struct 
 {
     struct model *m = model_open(path, err);
     char digest[DIGEST_HEX];
-    struct err why;
 
     if (!m)
         return err->code;
     int code = model_digest(m, digest, err);
-    struct tokenizer *t = code ? NULL : tokenizer_open(m, &why);
+    struct tokenizer *t = code ? NULL : tokenizer_open(m, err);
     model_say_date(path, t);
     if (!t && !code && depth == SHOW_CHECK)
-        code = (*err = why).code;
+        code = err->code;
     tokenizer_free(t);
     if (!code)
         put_model(s, m, digest);

@@ -178,7 +178,6 @@ int requests_each(struct requests *rq, enum requests_reading reading, request_vi
     int code = 0;
 
     rq->line.wanted = rq->wanted;
-
     for (int i = 0; i < rq->logs.n && !code; i++) {
         struct reading r = { .rq = rq,
                              .reading = reading,

@@ -353,14 +353,13 @@ struct backend {
 #define BACKEND_NAMES  "auto|cuda|cpu|reference"
 #define BACKEND_DTYPES "auto|f32|bf16|fastest"
 
+/* dtype auto is f32, but on cuda bf16 unless the model's weights are in f32; fastest: in a short trial product. */
 struct backend_options {
-    const char *name; // one of BACKEND_NAMES; NULL: auto. auto: cuda where it can be opened, else cpu
-    const char
-        *dtype;    // one of BACKEND_DTYPES; NULL: f32. auto: on cuda bf16 unless is_f32, elsewhere f32; fastest: in a
-                   // short trial product
-    bool is_f32;   // the model's weights
-    int n_threads; // 0: all cores this process may use
-    int device;    // of cuda: its number, as CUDA_VISIBLE_DEVICES orders them
+    const char *name;  // one of BACKEND_NAMES; NULL: auto. auto: cuda where it can be opened, else cpu
+    const char *dtype; // one of BACKEND_DTYPES; NULL: f32
+    bool is_f32;       // the model's weights
+    int n_threads;     // 0: all cores this process may use
+    int device;        // of cuda: its number, as CUDA_VISIBLE_DEVICES orders them
 };
 
 #ifdef __cplusplus // the cuda backend includes this file

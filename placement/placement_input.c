@@ -88,11 +88,12 @@ static int read_access(struct placement_input *in, const struct placement_files 
     }
     if (files->access_before && learn_rates(in, files->access_before, err))
         return err->code;
-    in->left_out.unused = files->n_access > 0;
+    bool used = false;
     for (int i = 0; i < in->table.n_contexts; i++) {
         in->frequency[i] = fmax(in->frequency[i], in->access_floor);
-        in->left_out.unused &= in->frequency[i] <= 0;
+        used |= in->frequency[i] > 0;
     }
+    in->left_out.unused = files->n_access > 0 && !used;
     return 0;
 }
 

@@ -177,14 +177,13 @@ static void top_k(int32_t *kept, const float *score, int n, int k)
 
     for (int i = 0; i < n; i++)
         lowest = rank(score, n, i) == k - 1 ? score_order(score[i]) : lowest;
+    const uint32_t above = score_order_above(lowest), below = score_order_below(lowest);
     for (int i = 0; i < n; i++)
-        n_alike -= score_order(score[i]) > score_order_above(lowest);
+        n_alike -= score_order(score[i]) > above;
     for (int i = 0; i < n; i++) {
         uint32_t order = score_order(score[i]);
-        bool larger = order > score_order_above(lowest), alike = !larger && order >= score_order_below(lowest);
-        if (larger || (alike && n_alike > 0))
+        if (order > above || (order >= below && n_alike-- > 0))
             *kept++ = i;
-        n_alike -= alike;
     }
 }
 

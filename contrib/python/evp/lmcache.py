@@ -4,8 +4,8 @@
         "adapter_params": {"manifest": "manifest.jsonl", "model": "Qwen/Qwen3-8B", "lora": "none"}}'
 
 So it serves every engine that LMCache serves: vLLM (on CUDA), SGLang, TensorRT-LLM, Dynamo. It serves whole chunks of
-variants that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of namespace S
-alone; one without finds those of `name_space`. Nothing is stored.
+variants that keep every token, one adapter for one model. A request with the cache salt S finds the contexts of
+namespace S alone; one without finds those of `name_space`. Nothing is stored.
 
     adapter_params  manifest        of evp-load; it may come later
                     model           the engine's --model: LMCache's keys carry it
@@ -37,12 +37,12 @@ _DEVICE = current_device_spec.backend_name  # where engines are whose memory LMC
 
 def _misfit(cache, shapes, dtypes, settings, heads):
     """Why LMCache's buffers are not for these payloads; None: they are. [2, layers, tokens, width], or as SGLang [1, 2 *
-    layers, tokens, width], or as vLLM, K and V of a head beside each other, [1, layers, tokens, 2 * width]; without the 1 if
-    the engine copies its rows itself."""
+    layers, tokens, width], or as vLLM, K and V of a head beside each other, [1, layers, tokens, 2 * width]; without the 1
+    if the engine copies its rows itself."""
     L, n, width = cache["n_layers"], settings.chunk_size, (heads[1] - heads[0]) * cache["head_dim"]
-    shape = list(shapes[0])
-    form = shape[-3:] if shape[0] == 1 else shape
-    if len(shapes) != 1 or form not in ([2, L, n, width], [2 * L, n, width], [L, n, 2 * width]):
+    shape = list(shapes[0]) if len(shapes) == 1 else []
+    form = shape[-3:] if shape[:1] == [1] else shape
+    if form not in ([2, L, n, width], [2 * L, n, width], [L, n, 2 * width]):
         return (f"LMCache's chunks have the shape {[list(shape) for shape in shapes]}, the payloads' "
                 f"[1, {L}, {n}, {2 * width}] or [2, {L}, {n}, {width}]")
     device = settings.device or (_DEVICE if len(shape) == 4 else "a device that LMCache does not tell")
