@@ -85,8 +85,8 @@ void file_map_forget(const struct file_map *map)
         madvise(unconst(map->at), map->n, MADV_DONTNEED); // the pages are unmodified: nothing is lost
 }
 
-/* Finds the file mapped at an address, "": none, in lines "FROM-TO rw-p OFFSET DEVICE INODE NAME". Makes system calls only,
- * as is right in a signal's handler. */
+/* Finds the file mapped at an address, "": none, in lines "FROM-TO rw-p OFFSET DEVICE INODE NAME". Makes system calls
+ * only, as is right in a signal's handler. */
 static void name_mapped(uintptr_t at, char name[PATH_MAX])
 {
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);

@@ -26,7 +26,8 @@ int file_map(struct file_map *map, const char *path, struct err *err) MUST_CHECK
 void file_unmap(struct file_map *map);
 /* Releases the map's memory; later accesses read the file again. */
 void file_map_forget(const struct file_map *map);
-/* From now on a mapped file that is cut ends the tool with a message and status 3. Not for libraries: it handles SIGBUS. */
+/* From now on a mapped file that is cut ends the tool with a message and status 3. Not for libraries: it handles
+ * SIGBUS. */
 void file_map_guard(void);
 
 /* Adds the whole of `path` ("-": standard input) to *text; fails with ERR_FORMAT above `limit` bytes. */

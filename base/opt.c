@@ -495,8 +495,8 @@ static char *document(const struct tool *t)
     return buf_take(&b);
 }
 
-/* Files that are opened must not become descriptor 0, 1 or 2, which children and messages use. What takes the place of a
- * closed one can be neither read nor written, not even through /dev/stdin or /dev/stdout: no data are lost unseen. */
+/* Files that are opened must not become descriptor 0, 1 or 2, which children and messages use. What takes the place of
+ * a closed one can be neither read nor written, not even through /dev/stdin or /dev/stdout: no data are lost unseen. */
 static void fill_standard(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)

@@ -15,9 +15,9 @@
 struct crew;
 
 /* devices: the value of --devices. The workers share the threads of job->want (0: all cores) to read the weights.
- * *all: kind, note and dtype. ERR_USAGE: devices of several kinds, or that are not there. Only when all devices fail, so does
- * this, with the first one's reason; the same holds for crew_load() and crew_run(). The job must outlive the crew. NULL
- * with an error. */
+ * *all: kind, note and dtype. ERR_USAGE: devices of several kinds, or that are not there. Only when all devices fail,
+ * so does this, with the first one's reason; the same holds for crew_load() and crew_run(). The job must outlive the
+ * crew. NULL with an error. */
 struct crew *crew_start(const struct worker_job *job, const char *devices, struct profile_device *all, struct err *err);
 
 /* *all: the plan and the cost of the device that can do the most; the speed of all together. A context that fits no

@@ -81,7 +81,8 @@ struct requests_sink {
 
 int requests_open(struct requests *rq, const char *path, struct err *err) MUST_CHECK; // "-": standard input
 
-/* ERR_FORMAT: the logs hold no request, or too many are left out. A request without a time counts as the newest does. */
+/* ERR_FORMAT: the logs hold no request, or too many are left out. A request without a time counts as the newest
+ * does. */
 int requests_find(struct requests *rq, struct err *err) MUST_CHECK;
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* streamingllm - keeps the first tokens (attention sinks) and the most recent ones; the same for all layers and heads.
  *
  * Of T tokens n are kept: the first n_sink (default 4) and the last n - n_sink; with n < n_sink, the first n. The score
- * of a sink is T, of any other token its position, so ties and small n need no special case. Up to 2^21
- * tokens, neighbours are more than SCORE_ALIKE floats apart (kernels/order.h).
+ * of a sink is T, of any other token its position, so ties and small n need no special case. Up to 2^21 tokens,
+ * neighbours are more than SCORE_ALIKE floats apart (kernels/order.h).
  *
  * Source: Xiao et al., "Efficient Streaming Language Models with Attention Sinks" (ICLR 2024). As in kvpress'
  * StreamingLLMPress, kept keys keep their original rotation (the paper re-rotates them).

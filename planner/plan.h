@@ -12,8 +12,8 @@
  *               the highest utility; from the fastest tier down, while a tier is over capacity, the step that loses the
  *               least utility is taken: a smaller config in place, or the best candidate on a slower tier or none
  *   adaptcache  AdaptCache: the same, with the step that loses the least utility per freed byte
- *   optimal     Lagrangian dual, rounding, repair; local search (up to 20,000 contexts); branch and bound (up
- *               to 200 contexts, or to 20,000 with plan_effort.work)
+ *   optimal     Lagrangian dual, rounding, repair; local search (up to 20,000 contexts); branch and bound (up to 200
+ *               contexts, or to 20,000 with plan_effort.work)
  *
  * Every plan comes with an upper bound on what any plan could reach: for dual prices lambda[t] >= 0 per byte,
  *     sum_t lambda[t] * capacity[t] + sum_i max_o (u[i][o] - lambda[tier o] * bytes o)

@@ -1,7 +1,7 @@
 /* cpu_level.h - the instructions that the backend uses: those of this processor, or fewer.
  *
- * EVP_CPU=avx2|avx512|avx512bf16|amx names the most, for our own loops and for oneDNN: so one machine computes as an older
- * one would, to reproduce its numbers or to test for it.
+ * EVP_CPU=avx2|avx512|avx512bf16|amx names the most, for our own loops and for oneDNN: so one machine computes as an
+ * older one would, to reproduce its numbers or to test for it.
  */
 #ifndef EVP_CPU_LEVEL_H
 #define EVP_CPU_LEVEL_H

@@ -1,8 +1,8 @@
 /* cpu_select.c - selects the keys to keep: the k largest scores of a row, or of all rows of a layer together.
  *
  * A radix search finds the k-th largest score byte by byte from the top, among the scores that share the bytes found so
- * far. Then one pass counts the scores above those like it, and one in order of position keeps them and the first of the
- * alike. No sorting, no memory.
+ * far. Then one pass counts the scores above those like it, and one in order of position keeps them and the first of
+ * the alike. No sorting, no memory.
  */
 #include "kernels/cpu/cpu.h"
 

@@ -3,7 +3,8 @@
  *
  * A radix search finds the k-th largest score from the top, 11 or 10 bits of its order at a time (kernels/order.h), by
  * counting the scores that share the bits found so far. Then one pass counts the scores above those like it, and one in
- * order of position keeps them and the first of the alike. Counts are integers, so the order in which threads add to them does not matter.
+ * order of position keeps them and the first of the alike. Counts are integers, so the order in which threads add to
+ * them does not matter.
  */
 #include "kernels/cuda/cuda_lanes.h"
 #include "kernels/order.h"
