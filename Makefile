@@ -47,7 +47,7 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 
 # ---- objects and programs ----------------------------------------------------
 DIRS  := base formats kernels kernels/reference kernels/cpu kernels/cuda methods engine/model engine/tokens engine/transformer \
-         embed datasets qgen planner profiler/table profiler/score profiler/run placement report aiming replay \
+         embed datasets qgen planner profiler/table profiler/score profiler/run placement report drift replay \
          loader/store loader/load loader/libevicpress
 LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
@@ -192,7 +192,7 @@ $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/evicpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 # Programs run by scripts: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those for the planner share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c tests/bench/bench.c tests/bench/ops.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
-$B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit $B/tests/bench/aim: $B/tests/bench/instance.o
+$B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
 $B/tests/bench/job: $B/tests/bench/ops.o

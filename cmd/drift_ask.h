@@ -3,7 +3,7 @@
 #ifndef EVP_DRIFT_ASK_H
 #define EVP_DRIFT_ASK_H
 
-#include "aiming/drift.h"
+#include "drift/drift.h"
 #include "base/opt.h"
 
 struct drift_asking {

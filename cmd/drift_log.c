@@ -1,5 +1,5 @@
 /* drift_log.c - evp-drift --served: answers from logs, compared with the untouched cache's by the embedder. */
-#include "aiming/drift_served.h"
+#include "drift/drift_served.h"
 #include "base/log.h"
 #include "cmd/backend_say.h"
 #include "cmd/drift_ask.h"

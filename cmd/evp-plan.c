@@ -27,7 +27,7 @@ enum { ALPHAS_MAX = 64, WORK_PER_SECOND = 1000000 };
 enum { RAW_CONTEXTS = 100000 }; // above, no second plan from raw means is made for comparison
 
 static struct {
-    const char *tiers, *rules, *previous, *alpha, *output, *verify, *audit, *access_before, *access_test;
+    const char *tiers, *rules, *previous, *alpha, *output, *verify, *access_before, *access_test;
     struct opt_list access;
     double access_floor, access_min_match;
     double min_quality, min_quality_worst, min_facts, sure, slo_ttft, slo_weight, move_cost, pack_weight, rate, seconds,
@@ -104,8 +104,6 @@ static const struct opt opts[] = {
     OPT_HEAD("Checks, instead of a plan"),
     OPT_TEXT(0, "verify", &cfg.verify, "MANIFEST",
              "check this manifest against the table, or against its own rows if libevicpress saved it"),
-    OPT_TEXT(0, "audited", &cfg.audit, "MANIFEST",
-             "compare this plan's predicted qualities with those of contexts profiled in full"),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),
     OPT_BOOL(0, "online", &cfg.online,
@@ -417,9 +415,6 @@ static void say_proof(const struct placement_proof *proof)
     json_end(w, '}');
     log_info("verified: %d contexts, utility %.9g, no plan exceeds %.9g", proof->n_contexts, proof->objective,
              proof->bound);
-    if (proof->expected_loss > 0)
-        log_info("expected loss of utility, compared with a plan that knows every quality: about %.4g",
-                 proof->expected_loss);
 }
 
 static int verify(struct run *run, const struct placement_files *files, struct err *err)
@@ -438,31 +433,6 @@ static int verify(struct run *run, const struct placement_files *files, struct e
     if (!code)
         say_proof(&proof);
     manifest_release(&m);
-    return code;
-}
-
-static int audit(const char *path, struct err *err)
-{
-    struct placement_audit a;
-    struct table t = { 0 };
-    struct manifest m = { 0 };
-    int code = table_read(&t, path, TABLE_ALL, err);
-
-    if (!code && !t.quality_train)
-        code = err_set(err, ERR_FORMAT, "'%s' has no qualities: run evp-score on it first", path);
-    if (!code)
-        code = manifest_read(&m, cfg.audit, err);
-    if (!code && m.scale_same)
-        code = err_set(err, ERR_USAGE,
-                       "'%s' has qualities of --quality-scale same-meaning, which are not measured ones", cfg.audit);
-    if (!code && strcmp(m.model_digest, t.model_digest) != 0)
-        code = err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", cfg.audit, path);
-    if (!code)
-        code = placement_audit(&a, &t, &m, err);
-    if (!code)
-        plan_say_audit(&a);
-    manifest_release(&m);
-    table_release(&t);
     return code;
 }
 
@@ -581,9 +551,7 @@ int main(int argc, char **argv)
                                      .want = cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };
     summary_begin(&tool, argc, argv);
     json_begin(summary_json(), "plans", '[');
-    int code = cfg.audit    ? audit(argv[first], &err)
-               : cfg.verify ? verify(&run, &files, &err)
-                            : plan(&run, &files, &err);
+    int code = cfg.verify ? verify(&run, &files, &err) : plan(&run, &files, &err);
     json_end(summary_json(), ']');
     placement_input_release(&run.in);
     return summary_end(code, 0, &err);

@@ -36,7 +36,7 @@ enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
 enum { DECODE_AUTO, DECODE_ON, DECODE_OFF };
 
 static struct {
-    const char *model, *chat, *configs, *plugin, *cells, *sample, *backend, *devices, *dtype, *output, *on;
+    const char *model, *chat, *configs, *plugin, *cells, *chosen, *sample, *backend, *devices, *dtype, *output, *on;
     int max_new_tokens, threads, seed;
     int only, measure, decode_times; // enum grid_split; MEASURE_ANSWERS, ...; DECODE_AUTO, ...
     struct shard shard;
@@ -58,10 +58,12 @@ static const struct opt opts[] = {
     OPT_CONFIGS(&cfg.configs),
     OPT_BOOL(0, "list-configs", &cfg.list_configs, "print the configs of default, papers and all, a line for each"),
     OPT_PLUGIN(&cfg.plugin),
-    OPT_TEXT(0, "cells", &cfg.cells, "LIST", "compute the answers of this list of evp-aim, instead of --configs"),
+    OPT_TEXT(0, "cells", &cfg.cells, "LIST", "compute the answers of this list of evp-drift, instead of --configs"),
+    OPT_TEXT(0, "chosen", &cfg.chosen, "MANIFEST",
+             "answer the test questions over the variant that this plan chose for each context, instead of --configs"),
     OPT_TEXT(0, "sample", &cfg.sample, "N",
-             "run only N random contexts, or a share of all like 12%; the others become rows without measurements, "
-             "are planned by predicted qualities, and need no questions"),
+             "run only N random contexts, a share of all like 12%, or as many as can be begun in a time like 3h; the "
+             "others become rows without measurements, are planned by predicted qualities, and need no questions"),
     OPT_SEED(&cfg.seed),
     OPT_PICK(0, "only", &cfg.only, "both|train|test", "answer the questions of one split"),
     OPT_TRUNCATE(&cfg.truncate),
@@ -72,11 +74,11 @@ static const struct opt opts[] = {
              "what variants are measured by: their own answers, or how likely they make those of the untouched cache"),
     OPT_REAL(0, "temperature", &cfg.temperature, 0, 100,
              "sample a second answer of the untouched cache to each question at this temperature, to measure how alike "
-             "two good answers are; 0: no second answer (default: 0.3, with --cells 0)"),
+             "two good answers are; 0: no second answer (default: 0.3, with --cells and --chosen 0)"),
     OPT_PICK(
         0, "decode-times", &cfg.decode_times, "auto|on|off",
         "time a token of an answer over each variant, at batch 1, 8 and 32; costs a twentieth of a usual profile's "
-        "time; auto: on, with --cells off"),
+        "time; auto: on, with --cells and --chosen off"),
     OPT_HEAD("Model and device"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
@@ -132,7 +134,7 @@ struct job {
     struct contexts contexts;
     struct questions questions;
     struct cells cells;
-    bool *sampled; // (contexts) with --sample
+    struct context_sample sample;
     struct profile_configs configs;
     struct model *model;          // open from plan() to the end
     struct tokenizer *tokenizer;  // open in plan()
@@ -160,7 +162,7 @@ static void job_release(struct job *j)
     model_close(j->model);
     free(j->lineage);
     profile_configs_release(&j->configs);
-    free(j->sampled);
+    sample_release(&j->sample);
     cells_release(&j->cells);
     questions_release(&j->questions);
     contexts_release(&j->contexts);
@@ -183,15 +185,23 @@ static int make_lineage(struct job *j, int argc, char **argv, int first, struct 
 
 /* ---- the plan ---------------------------------------------------------------------- */
 
+/* The file that lists what to answer; NULL: there is none. */
+static const char *list_of_cells(void)
+{
+    return cfg.cells ? cfg.cells : cfg.chosen;
+}
+
 /* Takes the configs from the list. */
 static int read_cells(struct job *j, struct err *err)
 {
-    if (cfg.configs != default_configs)
-        return err_set(err, ERR_USAGE, "--configs and --cells exclude each other: the list names its configs");
-    if (cells_read(&j->cells, cfg.cells, &j->contexts, &j->questions, err))
+    if (cfg.configs != default_configs || cfg.sample || (cfg.cells && cfg.chosen))
+        return err_set(err, ERR_USAGE, "--%s excludes --configs, --sample and --%s: the list names its configs",
+                       cfg.cells ? "cells" : "chosen", cfg.cells ? "chosen" : "cells");
+    if ((cfg.cells ? cells_read : cells_chosen)(&j->cells, list_of_cells(), &j->contexts, &j->questions, err))
         return err->code;
+    profile_say_lacks(&j->cells);
     j->input.cells = &j->cells;
-    return profile_configs_of_cells(&j->configs, &j->cells, cfg.cells, err);
+    return profile_configs_of_cells(&j->configs, &j->cells, list_of_cells(), err);
 }
 
 static int check_devices(struct err *err)
@@ -214,7 +224,7 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
         return err_set(err, ERR_USAGE, "contexts and questions cannot both come from standard input");
     if (backend_check(cfg.backend, cfg.dtype, err) || check_devices(err))
         return err->code;
-    if (!cfg.cells && profile_configs_of_list(&j->configs, cfg.configs, err))
+    if (!list_of_cells() && profile_configs_of_list(&j->configs, cfg.configs, err))
         return err->code;
     if (contexts_read(&j->contexts, contexts, err) || questions_read(&j->questions, questions, err) ||
         questions_name_service(&j->questions, err))
@@ -222,14 +232,13 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
     j->input = (struct grid_input){
         .contexts = &j->contexts, .questions = &j->questions, .shard = cfg.shard, .split = (enum grid_split)cfg.only
     };
-    if (cfg.cells &&
-        (cfg.sample ? err_set(err, ERR_USAGE, "--sample and --cells exclude each other") : read_cells(j, err)))
+    if (list_of_cells() && read_cells(j, err))
         return err->code;
     if (cfg.sample) {
         const struct draw draw = { &j->contexts, &j->questions, cfg.sample, cfg.seed };
-        if (draw_contexts(&j->sampled, &draw, err))
+        if (sample_draw(&j->sample, &draw, err))
             return err_wrap(err, "--sample");
-        j->input.sampled = j->sampled;
+        j->input.sample = &j->sample;
     }
     return grid_begin(&j->grid, &j->input, err);
 }
@@ -252,7 +261,7 @@ static int open_model(struct job *j, struct err *err)
  * answers are hardly closer to the first than unrelated ones. A list of cells has its budget, so it adds no answers. */
 static double temperature(void)
 {
-    const double usual = cfg.cells || cfg.measure == MEASURE_LIKELIHOOD ? 0 : 0.3;
+    const double usual = list_of_cells() || cfg.measure == MEASURE_LIKELIHOOD ? 0 : 0.3;
 
     return cfg.temperature < 0 ? usual : cfg.temperature;
 }
@@ -281,7 +290,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.max_new_tokens = cfg.max_new_tokens;
     j->input.temperature = temperature();
     j->input.judges = cfg.measure == MEASURE_LIKELIHOOD;
-    j->input.times_decoding = cfg.decode_times == DECODE_AUTO ? !cfg.cells : cfg.decode_times == DECODE_ON;
+    j->input.times_decoding = cfg.decode_times == DECODE_AUTO ? !list_of_cells() : cfg.decode_times == DECODE_ON;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model_config(j->model)->max_tokens;
     j->input.model_window = model_config(j->model)->window;
@@ -328,9 +337,16 @@ static void on_failure(void *arg, const struct work *w, const struct err *why)
     j->n_failed++;
 }
 
+static void on_left(void *arg, const struct work *w)
+{
+    struct job *j = arg;
+
+    grid_leave(&j->grid, w);
+}
+
 static struct run_watch watch_of(struct job *j)
 {
-    return (struct run_watch){ on_context, on_failure, j };
+    return (struct run_watch){ on_context, on_failure, on_left, j, 0 };
 }
 
 /* ---- the device ---------------------------------------------------------------------- */
@@ -451,13 +467,15 @@ static int get_ready(struct job *j, struct err *err)
 
 static int do_all(struct job *j, struct err *err)
 {
-    const struct run_watch watch = watch_of(j);
+    struct run_watch watch = watch_of(j);
     struct run run = job_run(j);
     int64_t total = 0;
 
     interrupt_goes_on();
     run.progress = on_tokens;
     j->timing.start = clock_now();
+    if (j->sample.seconds > 0)
+        watch.until = j->timing.start + j->sample.seconds;
     for (int i = 0; i < j->grid.n_work; i++)
         total += run_tokens(&j->grid, &j->grid.work[i]);
     progress_begin("tokens", total);
@@ -486,7 +504,7 @@ static int measure(struct job *j, struct err *err)
     return code;
 }
 
-/* With a list of cells or a sample, every context becomes a row of FILE, also the contexts that were not run. */
+/* With a sample, every context becomes a row of FILE, also the contexts that were not run. */
 static int write_file(struct job *j, struct err *err)
 {
     const struct kv_shape shape = profile_configs_shape(model_config(j->model));
@@ -496,7 +514,7 @@ static int write_file(struct job *j, struct err *err)
     struct table rows = { 0 };
     int code = 0;
 
-    if ((j->cells.rows || cfg.sample) && made.backend) {
+    if (cfg.sample && made.backend) {
         code = unvisited_rows(&rows, &j->grid, &shape, err);
         if (!code)
             code = table_set_made(&rows, &made, err);
@@ -520,6 +538,7 @@ static int finish(struct job *j, double start, struct err *err)
     summary_int("answers", g->n_answers);
     summary_int("answers_sampled", g->n_sampled);
     summary_int("answers_found", g->n_found);
+    summary_int("contexts_later", g->n_left);
     summary_int("contexts_left_out", n_lost);
     summary_int("questions_left_out", g->n_refused_questions);
     summary_int("contexts_forgotten", j->shards.n_forgotten);
@@ -530,10 +549,7 @@ static int finish(struct job *j, double start, struct err *err)
     if (j->shards.n_forgotten)
         log_info("%d context%s left '%s': no question within --forget before the newest one", j->shards.n_forgotten,
                  j->shards.n_forgotten == 1 ? "" : "s", cfg.output);
-    if (n_lost)
-        log_error("%d of %d contexts failed and are left out", n_lost, g->n_work + g->n_refused);
-    if (g->n_refused_questions)
-        log_error("%d question%s left out", g->n_refused_questions, g->n_refused_questions == 1 ? " is" : "s are");
+    profile_say_left_out(g, n_lost);
     profile_say_timing(&j->timing);
     if (!n_lost && g->n_answers && !cfg.dry_run)
         log_info("%d contexts in %s", g->n_contexts, text_seconds(time, clock_now() - start));

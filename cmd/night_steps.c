@@ -81,19 +81,9 @@ static int add_files(struct command *c, const struct json *patterns, const char 
 
 /* ---- when ------------------------------------------------------------------------ */
 
-static bool without_budget(const struct nightly *n)
-{
-    return n->budget_s <= 0;
-}
-
-static bool with_budget(const struct nightly *n)
-{
-    return n->budget_s > 0;
-}
-
 static bool watches(const struct nightly *n)
 {
-    return with_budget(n) && file_exists(TABLE) && file_exists(MANIFEST);
+    return n->budget_s > 0 && file_exists(TABLE) && file_exists(MANIFEST);
 }
 
 /* ---- the steps ------------------------------------------------------------------- */
@@ -134,55 +124,43 @@ static int drift(const struct nightly *n, struct command *c, struct err *err)
     return 0;
 }
 
-/* `option` and its value say what to answer. */
-static void add_profile(const struct nightly *n, struct command *c, const char *option, const char *value)
+static void begin_profile(const struct nightly *n, struct command *c)
 {
     command_add(c, "evp-profile", CONTEXTS, ASKED, NULL);
     add_model(c, n);
     add_forget(c, n);
-    command_option(c, option, value);
+}
+
+static void end_profile(const struct nightly *n, struct command *c)
+{
     add_quiet(c, n);
     add_options(c, n, "evp-profile");
     command_add(c, "-o", PROFILE, NULL);
 }
 
-static int profile_all(const struct nightly *n, struct command *c, struct err *err)
-{
-    (void)err;
-    add_profile(n, c, "--configs", n->configs);
-    return 0;
-}
-
 static int profile_drifted(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
-    add_profile(n, c, "--cells", "drifted.jsonl");
+    begin_profile(n, c);
+    command_add(c, "--cells", "drifted.jsonl", NULL);
+    end_profile(n, c);
     return 0;
 }
 
-static int profile_aimed(const struct nightly *n, struct command *c, struct err *err)
+/* With a budget as many random contexts as three quarters of it allow: the first ones are those of the nights before, so
+ * the sample grows. */
+static int profile(const struct nightly *n, struct command *c, struct err *err)
 {
-    (void)err;
-    add_profile(n, c, "--cells", "cells.jsonl");
-    return 0;
-}
+    char seconds[32];
 
-/* Two lists share three quarters of the budget. The first of all is the pilot, whose size is its own. */
-static int aim(const struct nightly *n, struct command *c, struct err *err)
-{
     (void)err;
-    command_add(c, "evp-aim", CONTEXTS, ASKED, NULL);
-    if (file_exists(TABLE))
-        command_add(c, TABLE, NULL);
-    add_model(c, n);
+    begin_profile(n, c);
     command_option(c, "--configs", n->configs);
-    command_add(c, "--tiers", n->tiers, "--access", ACCESS, NULL);
-    add_number(c, "--alpha", n->alpha);
-    if (file_exists(TABLE))
-        add_number(c, "--budget", n->budget_s * 3 / 8);
-    add_quiet(c, n);
-    add_options(c, n, "evp-aim");
-    command_add(c, "-o", "cells.jsonl", NULL);
+    if (n->budget_s > 0) {
+        snprintf(seconds, sizeof(seconds), "%.12gs", n->budget_s * 3 / 4);
+        command_add(c, "--sample", seconds, NULL);
+    }
+    end_profile(n, c);
     return 0;
 }
 
@@ -265,14 +243,8 @@ const struct night_step_kind night_steps[] = {
     { "import", NULL, import, "contexts questions requests" },
     { "drift", watches, drift, "contexts answers moved" },
     { "profile-drifted", watches, profile_drifted, "contexts answers" },
-    { "aim-1", with_budget, aim, "contexts answers" },
-    { "profile-1", with_budget, profile_aimed, "contexts answers" },
-    { "score-1", with_budget, score, NULL },
-    { "aim-2", with_budget, aim, "contexts answers" },
-    { "profile-2", with_budget, profile_aimed, "contexts answers" },
-    { "score-2", with_budget, score, NULL },
-    { "profile", without_budget, profile_all, "contexts answers" },
-    { "score", without_budget, score, NULL },
+    { "profile", NULL, profile, "contexts answers contexts_later" },
+    { "score", NULL, score, NULL },
     { "plan", NULL, plan, "contexts compressed ttft_s quality quality_test" },
     { "verify", NULL, verify, NULL },
     { "pack", NULL, pack, "written present placed failed" },

@@ -1,8 +1,7 @@
 /* night_steps.h - the steps of a night: which tool runs when, with which words.
  *
  * Without a budget everything new is profiled. With one, evp-drift checks the plan in force on the newest questions, and
- * evp-aim lists, twice, the answers that can change the plan: new contexts become rows of the table with the first list, and are
- * asked about with the second.
+ * the rest goes to a random sample of the contexts, which grows from night to night.
  *
  * Files in the state folder, where a night runs:
  *

@@ -271,16 +271,4 @@ void plan_say(const struct placement_plan *p, const struct manifest *m, const st
     plan_explain_gap(m);
     plan_explain_fit(p);
     say_single(m);
-    if (m->expected_loss > 0)
-        log_info("expected loss of utility, compared with a plan that knows every quality: about %.4g (an estimate "
-                 "from the predictions)",
-                 m->expected_loss);
-}
-
-void plan_say_audit(const struct placement_audit *a)
-{
-    log_info("%d contexts profiled in full: the plan's predicted quality there is %.4f, the measured one %.4f", a->n,
-             a->predicted, a->measured);
-    log_info("difference %+.4f, 95 %% interval %+.4f to %+.4f", a->difference, a->difference - a->half_width,
-             a->difference + a->half_width);
 }

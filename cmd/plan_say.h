@@ -20,7 +20,4 @@ void plan_say_brought(const struct placement_brought *b, const struct access_log
 /* A plan from raw means, compared with this one. */
 void plan_say_raw(const struct placement_plan *p, const struct placement_raw *raw);
 
-/* A plan's predicted qualities against measured ones. */
-void plan_say_audit(const struct placement_audit *a);
-
 #endif

@@ -351,6 +351,8 @@ int crew_run(struct crew *c, const struct run *run, const struct run_watch *watc
         hear(c);
         if (n_alive(c))
             give_up_unfit(c);
+        for (int i; run_time_is_up(watch) && (i = deal_drop(c->deal)) >= 0;)
+            watch->left(watch->arg, context_of(c, i));
         deal_out(c);
     }
     if (c->stop.code)

@@ -42,6 +42,26 @@ void profile_say_plan(const struct grid *g, const char *output)
                  (long long)g->n_sampled, g->temperature);
 }
 
+void profile_say_lacks(const struct cells *chosen)
+{
+    if (chosen->n_unknown)
+        log_warn("%d context%s of the manifest %s not in CONTEXTS", chosen->n_unknown,
+                 chosen->n_unknown == 1 ? "" : "s", chosen->n_unknown == 1 ? "is" : "are");
+    if (chosen->n_untested)
+        log_warn("%d compressed context%s no test questions", chosen->n_untested,
+                 chosen->n_untested == 1 ? " has" : "s have");
+}
+
+void profile_say_left_out(const struct grid *g, int n_lost)
+{
+    if (g->n_left)
+        log_info("the time is up: %d context%s left for another run", g->n_left, g->n_left == 1 ? " is" : "s are");
+    if (n_lost)
+        log_error("%d of %d contexts failed and are left out", n_lost, g->n_work + g->n_refused);
+    if (g->n_refused_questions)
+        log_error("%d question%s left out", g->n_refused_questions, g->n_refused_questions == 1 ? " is" : "s are");
+}
+
 void profile_say_memory(const struct engine_plan *plan)
 {
     char size[TEXT_SHORT], limit[TEXT_SHORT];

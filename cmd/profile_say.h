@@ -7,11 +7,17 @@
 #include "profiler/run/grid.h"
 #include "profiler/run/timing.h"
 
-/* The contexts and questions that cannot be profiled; for evp-aim, too. */
+/* The contexts and questions that cannot be profiled. */
 void profile_say_refused(const struct grid *g);
 
 /* Contexts left out or cut, the answers that `output` already has, the work. */
 void profile_say_plan(const struct grid *g, const char *output);
+
+/* What a plan has and the inputs lack. */
+void profile_say_lacks(const struct cells *chosen);
+
+/* What is left for another run, and what was left out: n_lost contexts. */
+void profile_say_left_out(const struct grid *g, int n_lost);
 
 void profile_say_memory(const struct engine_plan *plan);
 

@@ -71,7 +71,7 @@ static void on_tokens(void *arg, int64_t tokens)
 static int get_ready(struct worker *w, struct err *err)
 {
     const struct worker_job *job = w->job;
-    const struct run_watch watch = { on_begin, on_unfit, w };
+    const struct run_watch watch = { .begin = on_begin, .failed = on_unfit, .arg = w };
 
     if (profile_device_plan(&w->device, &job->want, job->grid, &watch, err) || profile_device_load(&w->device, err))
         return err->code;
@@ -92,7 +92,7 @@ static int get_ready(struct worker *w, struct err *err)
 
 static int work(struct worker *w, struct err *err)
 {
-    const struct run_watch watch = { on_begin, on_failed, w };
+    const struct run_watch watch = { .begin = on_begin, .failed = on_failed, .arg = w };
     int context;
 
     pace_begin(&w->pace, w->device.speed);

@@ -1,6 +1,6 @@
 /* show_more.c - small things that evp-show knows: access logs, lists of cells, states of evp-drift, summaries of --summary, and a
  * folder of payloads. */
-#include "aiming/drift.h"
+#include "drift/drift.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/map.h"
@@ -96,8 +96,6 @@ int show_cells(struct sheet *s, const char *path, enum show_depth depth, struct 
     (void)depth;
     if (rows_open(&in, path, "cells", err))
         return err->code;
-    put_value(s, "split", json_get(in.header, "split"));
-    put_value(s, "configs", json_get(in.header, "configs"));
     sheet_table(s, "cells", column, l.n_columns);
     int code = rows_rest(&in, put_row, &l, err);
     sheet_table_end(s);

@@ -2,7 +2,9 @@
 #include "formats/cells.h"
 
 #include "base/rows.h"
+#include "formats/manifest.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A cell as a key of the set. */
@@ -14,7 +16,6 @@ struct cells_reading {
     struct cells *cells;
     const struct contexts *contexts;
     const struct questions *questions;
-    const char *split; // required of every question; NULL: any
 };
 
 static int add_key(struct cells *c, int question, int config, bool *added)
@@ -41,9 +42,6 @@ static int find_question(const struct cells_reading *r, const char *context, con
     else if (strcmp(r->questions->at[q].context, context) != 0)
         err_set(err, ERR_FORMAT, "question '%s' is about context '%s', not '%s'", id, r->questions->at[q].context,
                 context);
-    else if (r->split && strcmp(split_name(r->questions->at[q].split), r->split) != 0)
-        err_set(err, ERR_FORMAT, "question '%s' is a %s question in a list of %s questions", id,
-                split_name(r->questions->at[q].split), r->split);
     else
         return q;
     return -1;
@@ -51,11 +49,8 @@ static int find_question(const struct cells_reading *r, const char *context, con
 
 static int add_cell(const struct cells_reading *r, int question, const char *config, struct err *err)
 {
-    int n = r->cells->configs.n, v = map_add(&r->cells->configs, config, strlen(config), NULL);
+    int v = map_add(&r->cells->configs, config, strlen(config), NULL);
     bool added = true;
-
-    if (r->cells->rows && v == n)
-        return err_set(err, ERR_FORMAT, "config '%s' is not in the header", config);
 
     if (v == MAP_NOMEM || add_key(r->cells, question, v, &added) == MAP_NOMEM)
         return err_nomem(err);
@@ -103,32 +98,12 @@ static int add_row(void *arg, const struct json *row, struct err *err)
     return 0;
 }
 
-static int read_header(struct cells_reading *r, const struct json *header, struct err *err)
-{
-    if (header && json_may_text(header, "split", &r->split, err))
-        return err_wrap(err, "header");
-    if (r->split && strcmp(r->split, "train") != 0 && strcmp(r->split, "test") != 0)
-        return err_set(err, ERR_FORMAT, "header: field 'split' is neither 'train' nor 'test'");
-    if (!header || !json_get(header, "configs"))
-        return 0;
-    const struct json *configs;
-    if (want_texts(header, "configs", &configs, err))
-        return err_wrap(err, "header");
-    for (const struct json *j = json_first(configs); j; j = json_next(j))
-        if (map_add(&r->cells->configs, json_text(j), strlen(json_text(j)), NULL) == MAP_NOMEM)
-            return err_nomem(err);
-    r->cells->rows = true;
-    return 0;
-}
-
 /* Closes the stream. */
 static int read_rows(struct cells_reading *r, struct rows_in *in, struct err *err)
 {
     struct cells *c = r->cells;
     int code = map_add(&c->configs, "none", strlen("none"), NULL) == MAP_NOMEM ? err_nomem(err) : 0;
 
-    if (!code && read_header(r, in->header, err))
-        code = rows_wrap(in, err);
     if (!code)
         code = rows_rest(in, add_row, r, err);
     c->header = in->header;
@@ -142,7 +117,7 @@ static int read_rows(struct cells_reading *r, struct rows_in *in, struct err *er
 int cells_read(struct cells *c, const char *path, const struct contexts *contexts, const struct questions *questions,
                struct err *err)
 {
-    struct cells_reading r = { c, contexts, questions, NULL };
+    struct cells_reading r = { c, contexts, questions };
     struct rows_in in;
 
     *c = (struct cells){ 0 };
@@ -152,11 +127,81 @@ int cells_read(struct cells *c, const char *path, const struct contexts *context
 int cells_read_bytes(struct cells *c, const struct rows_bytes *bytes, const struct contexts *contexts,
                      const struct questions *questions, struct err *err)
 {
-    struct cells_reading r = { c, contexts, questions, NULL };
+    struct cells_reading r = { c, contexts, questions };
     struct rows_in in;
 
     *c = (struct cells){ 0 };
     return rows_open_bytes(&in, bytes, "cells", err) ? err->code : read_rows(&r, &in, err);
+}
+
+/* ---- what a plan chose ------------------------------------------------------------ */
+
+/* Adds a test question over the variant that its context has; of: ids -> numbers of the compressed placements. */
+static int choose(const struct cells_reading *r, const struct manifest *m, const struct map *of, const int *placed,
+                  int q, struct err *err)
+{
+    const struct question *question = &r->questions->at[q];
+    size_t n = strlen(question->context);
+    int i = question->split == SPLIT_TEST ? map_find(of, question->context, n) : -1;
+
+    if (i < 0)
+        return 0;
+    if (map_add(&r->cells->contexts, question->context, n, NULL) == MAP_NOMEM)
+        return err_nomem(err);
+    return add_cell(r, q, "none", err) ? err->code : add_cell(r, q, m->at[placed[i]].config, err);
+}
+
+/* Fills `of` and `placed` with the compressed contexts that are known. */
+static int list_compressed(const struct cells_reading *r, const struct manifest *m, struct map *of, int *placed,
+                           struct err *err)
+{
+    for (int i = 0; i < m->n; i++) {
+        const struct placement *p = &m->at[i];
+        if (p->tier < 0 || strcmp(p->config, "none") == 0)
+            continue;
+        if (map_find(&r->contexts->ids, p->id, strlen(p->id)) < 0) {
+            r->cells->n_unknown++;
+            continue;
+        }
+        placed[of->n] = i;
+        if (map_add(of, p->id, strlen(p->id), NULL) == MAP_NOMEM)
+            return err_nomem(err);
+    }
+    return 0;
+}
+
+static int choose_all(const struct cells_reading *r, const struct manifest *m, struct err *err)
+{
+    struct map of = { 0 };
+    int *placed = calloc((size_t)m->n + 1, sizeof(*placed));
+    int code = placed ? list_compressed(r, m, &of, placed, err) : err_nomem(err);
+
+    for (int q = 0; q < r->questions->n && !code; q++)
+        code = choose(r, m, &of, placed, q, err);
+    r->cells->n_untested = of.n - r->cells->contexts.n;
+    map_release(&of);
+    free(placed);
+    return code;
+}
+
+int cells_chosen(struct cells *c, const char *path, const struct contexts *contexts, const struct questions *questions,
+                 struct err *err)
+{
+    const struct cells_reading r = { c, contexts, questions };
+    struct manifest m;
+    int code = manifest_read(&m, path, err);
+
+    *c = (struct cells){ 0 };
+    if (!code && map_add(&c->configs, "none", strlen("none"), NULL) == MAP_NOMEM)
+        code = err_nomem(err);
+    if (!code)
+        code = choose_all(&r, &m, err);
+    if (!code && m.header && !(c->header = json_parse(m.header, strlen(m.header), err)))
+        code = err->code;
+    manifest_release(&m);
+    if (code)
+        cells_release(c);
+    return code;
 }
 
 void cells_release(struct cells *c)

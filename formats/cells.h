@@ -1,10 +1,9 @@
 /* cells.h - a list of cells: which questions to answer over which variants. JSON Lines (base/rows.h, kind "cells"),
- * written by evp-aim, run by evp-profile --cells; docs/formats/streams.md says every field.
+ * written by evp-drift, run by evp-profile --cells; docs/formats/streams.md says every field.
  *
  *     {"context":"qasper/12","configs":["knorm:drop=0.5"],"questions":["qasper/12/q3","qasper/12/q7"]}
  *
- * A row is a rectangle: each of its questions over each of its configs, and over `none`, the reference. If the header
- * lists `configs`, rows may use only those, and evp-profile records tokens and sizes of all contexts.
+ * A row is a rectangle: each of its questions over each of its configs, and over `none`, the reference.
  */
 #ifndef EVP_CELLS_H
 #define EVP_CELLS_H
@@ -16,21 +15,26 @@
 #include <stdbool.h>
 
 struct cells {
-    struct map configs;  // names as written: "none", the header's, then the rows' in order of first use
+    struct map configs;  // names as written: "none", then the rows' in order of first use
     struct map contexts; // ids
     struct map wanted;   // private: (question, config) in numbers
     struct json *header; // of the stream, or NULL
-    bool rows;           // the header lists all configs: every context becomes a row of the profile
+    /* What cells_chosen() left out: contexts that are placed, but unknown; compressed contexts without test questions. */
+    int n_unknown, n_untested;
 };
 
 /* Reads a list for these contexts and questions, both borrowed for the call alone. Config names are not parsed. A list
  * without rows is fine. ERR_FORMAT names line and field: an unknown context; a question that is unknown, about another
- * context, or not in the header's split; a config that the header does not list; an empty rectangle; a repeated
- * cell. */
+ * context; an empty rectangle; a repeated cell. */
 int cells_read(struct cells *c, const char *path, const struct contexts *contexts, const struct questions *questions,
                struct err *err) MUST_CHECK;
 int cells_read_bytes(struct cells *c, const struct rows_bytes *bytes, const struct contexts *contexts,
                      const struct questions *questions, struct err *err) MUST_CHECK;
+/* The test questions of each context that the plan in `path`, a manifest, keeps compressed, over the variant that it
+ * chose. Answers to test questions never decide anything, so other variants would only cost time; and the answers of a
+ * context that is not compressed are the reference's. */
+int cells_chosen(struct cells *c, const char *path, const struct contexts *contexts, const struct questions *questions,
+                 struct err *err) MUST_CHECK;
 void cells_release(struct cells *c); // zeroed is fine
 
 /* Is question number `question` wanted over config number `config` of c->configs? */

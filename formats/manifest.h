@@ -84,8 +84,7 @@ struct manifest {
                            // do not count
     double move_price;     // further utility per byte, from the cap max_move: counts in upper_bound only
     int64_t max_move;      // bytes; INT64_MAX: no cap
-    double expected_loss; // estimated utility lost against a plan that knows every quality; 0: not known
-    bool predicted;       // the plan uses predicted train qualities
+    bool predicted;        // the plan uses predicted train qualities
     bool scale_same; // a second answer of the uncompressed cache has quality 1 (evp-plan --quality-scale same-meaning)
     /* floors that the plan keeps, of quality - sure_z * quality_sd; 0: none. A live plan has min_quality for new contexts */
     double min_quality, min_quality_worst, min_facts, sure_z;

@@ -140,7 +140,6 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         json_may_real(header, "min_quality", &m->min_quality, err) ||
         json_may_real(header, "min_quality_worst", &m->min_quality_worst, err) ||
         json_may_real(header, "min_facts", &m->min_facts, err) || json_may_real(header, "sure_z", &m->sure_z, err) ||
-        json_may_real(header, "expected_loss", &m->expected_loss, err) ||
         json_may_int(header, "max_move", &m->max_move, err) || json_may_text(header, "qualities", &qualities, err) ||
         json_may_text(header, "quality_scale", &scale, err) || json_may_text(header, "sharing", &sharing, err) ||
         field_check_text("solver", solver, sizeof(m->solver), err) || read_totals(m, json_get(header, "totals"), err))
@@ -166,8 +165,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
         field_check_real("slo_ttft_s", m->slo_ttft_s, 0, err) ||
         field_check_real("pack_weight", m->pack_weight, 0, err) ||
         field_check_real("decode_s_per_byte", m->decode_s_per_byte, 0, err) ||
-        field_check_real("slo_weight", m->slo_weight, 0, err) ||
-        field_check_real("expected_loss", m->expected_loss, 0, err))
+        field_check_real("slo_weight", m->slo_weight, 0, err))
         return err->code;
     return version > 1 && read_configs(m, json_get(header, "configs"), err)
                ? err->code

@@ -66,8 +66,6 @@ static void header_members(const void *arg, struct json_out *w)
         json_put_text(w, "quality_scale", "same-meaning");
     if (m->sharing != SHARING_NONE)
         json_put_text(w, "sharing", m->sharing == SHARING_CHUNKS ? "chunks" : "contexts");
-    if (m->expected_loss > 0)
-        json_put_real(w, "expected_loss", m->expected_loss);
     const struct {
         const char *name;
         double value;

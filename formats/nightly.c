@@ -10,8 +10,8 @@ enum { NIGHTLY_VERSION = 1, NIGHTLY_FILE_MAX = 1 << 20, DAYS_MAX = 36500 };
 static const char *const members[] = { "evp",   "version",      "model",     "logs",        "tiers",   "state",
                                        "alpha", "move_cost",    "budget_s",  "configs",     "served",  "metrics",
                                        "keep",  "false_alarms", "threshold", "forget_days", "options", NULL };
-static const char *const tools[] = { "model",    "evp-import", "evp-drift", "evp-aim",    "evp-profile", "evp-score",
-                                     "evp-plan", "evp-pack",   "evp-load",  "evp-report", NULL };
+static const char *const tools[] = { "model",    "evp-import", "evp-drift", "evp-profile", "evp-score",
+                                     "evp-plan", "evp-pack",   "evp-load",  "evp-report",  NULL };
 
 static int check_names(const struct json *object, const char *const *known, const char *what, struct err *err)
 {

@@ -24,7 +24,7 @@ struct method; // methods/method.h
 
 enum { CONFIG_STAGES = 4, CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
 
-/* Lists with a name, which stands for them in a list. CONFIG_USUAL: what evp-profile and a pilot of evp-aim try unless
+/* Lists with a name, which stands for them in a list. CONFIG_USUAL: what evp-profile tries unless
  * others are given. The last has name NULL. */
 #define CONFIG_USUAL "default"
 struct config_named {

@@ -20,7 +20,6 @@
 #include "formats/outcome.h"
 #include "formats/rules.h"
 #include "formats/tiers.h"
-#include "planner/aim.h"
 #include "planner/hull.h"
 #include "planner/plan.h"
 #include "profiler/table/table.h"
@@ -100,7 +99,6 @@ struct placement_input {
     struct manifest_load load; // rate and gpus set by the caller, the rest by placement_solve()
     bool online;               // rows carry the variants that a live plan needs; it takes all bytes as read
     bool measured_only;        // use only variants that answered train questions
-    bool no_floors;            // ignore quality floors
     enum manifest_sharing sharing;
     struct placement_prefixes prefixes; // owned; made by placement_input_read()
 };
@@ -166,31 +164,6 @@ struct placement_raw {
 int placement_raw(const struct placement_plan *p, const struct plan_effort *effort, struct placement_raw *raw,
                   struct err *err) MUST_CHECK;
 
-/* The proof of a plan. */
-struct placement_bound {
-    const double *price; // (T)
-    double objective, upper_bound;
-};
-
-/* The expected loss of a plan compared with knowing every quality: the gap, plus what knowing more about each context
- * could bring at the prices (planner/evpi.h). An estimate, because it trusts the predictions. NAN without standard
- * deviations of the qualities. */
-int placement_loss(const struct placement_input *in, const struct placement_bound *bound, double *loss,
-                   struct err *err) MUST_CHECK;
-
-/* The problem of which answers to compute next, at the prices (T) of a plan of *in. Borrows both; a->aim borrows *a.
- * The caller sets aim.belief, visit, answer and n_questions. */
-struct placement_aim {
-    struct placement_input free; // *in without floors
-    struct plan_problem problem;
-    struct aim_problem aim;
-    const double *visit;    // (C by row) cost of each prefill
-    double answer;          // cost of each answer
-    const int *n_questions; // (C by row)
-};
-
-void placement_aim_init(struct placement_aim *a, const struct placement_input *in, const double *price);
-
 /* Sets share (n_tiers + 1) to the share of accesses that each tier serves; recompute is last. */
 void placement_shares(const struct placement_plan *p, double *share);
 
@@ -230,18 +203,6 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
 int placement_write(const struct manifest *m, const struct placement_plan *p, const char *path, struct rows_made made,
                     struct err *err) MUST_CHECK;
 
-/* Predicted and measured quality: means over the n contexts that were profiled in full, and their mean difference with
- * the 95 % interval difference +- half_width. */
-struct placement_audit {
-    int n;
-    double predicted, measured, difference, half_width;
-};
-
-/* t: read with TABLE_ALL and scored; some contexts must have answers to all train questions under all configs.
- * ERR_FORMAT when fewer than 4 have. */
-int placement_audit(struct placement_audit *a, const struct table *t, const struct manifest *m,
-                    struct err *err) MUST_CHECK;
-
 /* Turns the counts in in->frequency into uses expected in the next period (placement_rates.c). before: (C by row) counts
  * of the period before, which was as long. */
 void placement_learn_rates(struct placement_input *in, const double *before);
@@ -259,7 +220,7 @@ int placement_bring(const struct placement_plan *p, double *later, struct placem
 /* The results of placement_verify(). */
 struct placement_proof {
     int n_contexts;
-    double objective, bound, expected_loss; // expected_loss 0: not in the manifest
+    double objective, bound;
 };
 
 /* Recomputes a manifest's utilities, fills and bound from the table, with none of the solver's code. ERR_FORMAT: the

@@ -25,7 +25,7 @@ static inline void placement_fetch(const void *at, size_t bytes)
 /* The lowest quality that a row may have. */
 static inline double placement_floor(const struct placement_input *in, int row)
 {
-    return in->no_floors ? 0 : fmax(in->rule[row].min_quality, in->min_quality);
+    return fmax(in->rule[row].min_quality, in->min_quality);
 }
 
 static inline struct plan_goal placement_goal(const struct placement_input *in)

@@ -360,11 +360,6 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
     for (int v = 0; v < in->table.n_configs && in->online; v++)
         if (manifest_list_config(m, in->table.config_name[v], err))
             return err->code;
-    struct placement_bound bound = { m->price, m->objective, m->upper_bound };
-    double loss;
-    if (placement_loss(in, &bound, &loss, err))
-        return err->code;
-    m->expected_loss = isnan(loss) ? 0 : loss;
     m->gain_gap = outcome_gain_gap(m->objective, m->upper_bound, m->total[1 + BASELINE_RECOMPUTE].utility);
     return 0;
 }

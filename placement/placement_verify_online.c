@@ -137,6 +137,6 @@ int placement_verify_online(const struct manifest *m, struct placement_proof *pr
     if (m->upper_bound < s.bound - relative * fmax(fabs(s.bound), s.scale))
         return err_set(err, ERR_FORMAT, "the manifest says that no plan exceeds %.12g, but its prices prove only %.12g",
                        m->upper_bound, s.bound);
-    *proof = (struct placement_proof){ s.n, s.objective, s.bound, 0 };
+    *proof = (struct placement_proof){ s.n, s.objective, s.bound };
     return 0;
 }

@@ -108,6 +108,16 @@ int deal_stranded(struct deal *d)
     return -1;
 }
 
+int deal_drop(struct deal *d)
+{
+    for (int i = 0; i < d->n; i++)
+        if (d->context[i].state == WAITS) {
+            d->context[i].state = NOT_DEALT;
+            return i;
+        }
+    return -1;
+}
+
 bool deal_is_over(const struct deal *d)
 {
     for (int i = 0; i < d->n; i++)

@@ -27,6 +27,9 @@ int deal_lost(struct deal *d, int device);
 /* A waiting context that fits no device that still works: it is given up. -1: none. */
 int deal_stranded(struct deal *d);
 
+/* A waiting context, which is not dealt any more; -1: none. */
+int deal_drop(struct deal *d);
+
 /* Is no context waiting or with a device? */
 bool deal_is_over(const struct deal *d);
 

@@ -10,17 +10,21 @@
 #include "base/err.h"
 #include "formats/context.h"
 
-#include <stdbool.h>
-
 struct draw {
     const struct contexts *contexts;
     const struct questions *questions;
-    const char *size; // a number, "300", or a share of all contexts, "12%", rounded up
+    const char *size; // a number, "300"; a share of all contexts, "12%", rounded up; or a time, "3h"
     int seed;
 };
 
-/* Sets *sampled to an array (contexts) that the caller frees: whether each is in the sample. ERR_USAGE: a malformed
- * size. ERR_NOMEM. */
-int draw_contexts(bool **sampled, const struct draw *d, struct err *err) MUST_CHECK;
+struct context_sample {
+    int *order;     // (contexts): their numbers, those of the sample first
+    int n;          // of the sample; with a time all that have questions
+    double seconds; // a time after which no more contexts are begun; 0: none
+};
+
+/* ERR_USAGE: a malformed size. ERR_NOMEM. *s is zeroed on failure. */
+int sample_draw(struct context_sample *s, const struct draw *d, struct err *err) MUST_CHECK;
+void sample_release(struct context_sample *s); // zeroed is fine
 
 #endif

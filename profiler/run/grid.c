@@ -93,7 +93,7 @@ static int refuse_unless_questions(struct grid *g, struct work *w, struct err *e
 
 static bool has_cells(const struct grid_input *in, const char *context)
 {
-    return !in->cells || in->cells->rows || map_find(&in->cells->contexts, context, strlen(context)) >= 0;
+    return !in->cells || map_find(&in->cells->contexts, context, strlen(context)) >= 0;
 }
 
 /* of[c]: index of the work of context c; -1: not in this shard or not wanted. */
@@ -102,12 +102,13 @@ static int make_work(struct grid *g, const struct grid_input *in, int *of, struc
     g->work = calloc((size_t)in->contexts->n + 1, sizeof(*g->work));
     if (!g->work)
         return err_nomem(err);
-    for (int c = 0; c < in->contexts->n; c++) {
+    for (int i = 0; i < in->contexts->n; i++) {
+        int c = in->sample ? in->sample->order[i] : i;
         of[c] = -1;
         if (!shard_has(in->shard, c) || !has_cells(in, in->contexts->at[c].id))
             continue;
         of[c] = g->n_work;
-        g->work[g->n_work].row_only = in->sampled && !in->sampled[c];
+        g->work[g->n_work].row_only = in->sample && i >= in->sample->n;
         g->work[g->n_work++].context = &in->contexts->at[c];
     }
     if (g->n_work == 0 && !in->cells)
@@ -372,6 +373,7 @@ static int open_work(struct work *w, struct grid *g, const struct grid_input *in
     w->open = calloc((size_t)w->n_questions * (size_t)g->n_configs + 1, sizeof(*w->open));
     w->decodes = calloc((size_t)g->n_configs + 1, sizeof(*w->decodes));
     w->n_open = 0;
+    w->is_new = true;
     if (!w->open || !w->decodes)
         return err_nomem(err);
     for (int v = 0; v < g->n_configs; v++)
@@ -383,23 +385,48 @@ static int open_work(struct work *w, struct grid *g, const struct grid_input *in
             bool open = !shards_has(in->shards, w->context->id, g->config[v].name, w->question[q]->id);
             work_open(w, v)[q] = open;
             w->n_open += open;
+            w->is_new &= open;
             g->n_found += !open;
         }
     }
     return 0;
 }
 
-static void count_work(struct grid *g, const struct work *w)
+/* sign: 1 to add, -1 to take away. */
+static void count_work(struct grid *g, const struct work *w, int sign)
 {
     if (w->n_open == 0)
         return;
-    g->n_contexts++;
-    g->n_tokens += w->ids.n;
-    g->n_questions += w->n_questions;
-    g->n_answers += w->n_open;
-    g->n_sampled += g->temperature > 0 ? work_n_open(w, 0) : 0;
+    g->n_contexts += sign;
+    g->n_tokens += sign * w->ids.n;
+    g->n_questions += sign * w->n_questions;
+    g->n_answers += sign * w->n_open;
+    g->n_sampled += g->temperature > 0 ? sign * work_n_open(w, 0) : 0;
     for (int v = 0; v < g->n_configs; v++)
-        g->n_variants += work_n_open(w, v) > 0;
+        g->n_variants += work_n_open(w, v) > 0 ? sign : 0;
+}
+
+void grid_leave(struct grid *g, const struct work *w)
+{
+    count_work(g, w, -1);
+    g->n_left++;
+}
+
+/* Where the time may end before the work: new contexts come first, so that the sample grows from run to run. */
+static int put_new_first(struct grid *g, struct err *err)
+{
+    struct work *sorted = calloc((size_t)g->n_work + 1, sizeof(*sorted));
+    int n = 0;
+
+    if (!sorted)
+        return err_nomem(err);
+    for (int is_new = 1; is_new >= 0; is_new--)
+        for (int i = 0; i < g->n_work; i++)
+            if (g->work[i].is_new == is_new)
+                sorted[n++] = g->work[i];
+    free(g->work);
+    g->work = sorted;
+    return 0;
 }
 
 int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
@@ -416,9 +443,9 @@ int grid_open(struct grid *g, const struct grid_input *in, struct err *err)
     for (int i = 0; i < g->n_work; i++) {
         if (open_work(&g->work[i], g, in, err))
             return err->code;
-        count_work(g, &g->work[i]);
+        count_work(g, &g->work[i], 1);
     }
-    return 0;
+    return in->sample && in->sample->seconds > 0 ? put_new_first(g, err) : 0;
 }
 
 int grid_plan(struct grid *g, const struct grid_input *in, struct err *err)

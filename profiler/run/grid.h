@@ -17,6 +17,7 @@
 #include "engine/transformer/engine.h"
 #include "formats/context.h"
 #include "methods/config.h"
+#include "profiler/run/draw.h"
 #include "profiler/run/shards.h"
 #include "formats/cells.h"
 
@@ -36,6 +37,7 @@ struct work {
     int n_shared;                     // number of ids that all questions begin with: those of `ask`
     bool *open;                       // (V, n_questions): answers that are not in the shards
     int n_open;
+    bool is_new;   // no answer to its questions is in the shards
     bool *decodes; // (V): variants whose decoding is timed, if they are made: those without such times in the shards
     bool refused;  // to be left out; always false between the functions below
     bool row_only; // not in the sample: nothing is open; may have no questions
@@ -53,13 +55,14 @@ struct grid {
     int max_new_tokens;
     double temperature; // of the reference's second, sampled answers; 0: no second answers
     bool judges;        // variants do not answer, but judge the reference's answers
-    struct work *work;  // in the order of the contexts; may have nothing open
+    struct work *work;  // in the order of the contexts, or of the sample; may have nothing open
     int n_work;
     /* counts of what is open */
     int n_contexts;
     int64_t n_tokens, n_variants, n_questions, n_answers;
     int64_t n_sampled; // second answers of the reference, not counted in n_answers
     int64_t n_found;   // answers that are in the shards
+    int n_left;        // contexts taken out by grid_leave()
     /* what was left out, open or not */
     int n_refused, n_refused_questions; // contexts; questions of kept or unknown contexts
     struct {
@@ -85,8 +88,8 @@ struct grid_input {
     bool times_decoding; // of every variant that is made
     struct shard shard;
     enum grid_split split;
-    const struct cells *cells; // the wanted contexts and answers; its configs are `config`; NULL: all
-    const bool *sampled;       // (contexts) whether to run each; the others are only rows; NULL: all
+    const struct cells *cells;           // the wanted contexts and answers; its configs are `config`; NULL: all
+    const struct context_sample *sample; // which to run, and in which order; the others are only rows; NULL: all
     enum too_long too_long;
     int model_tokens; // the model's limit
     int model_window; // > 0: the limit comes from a sliding attention window
@@ -110,6 +113,9 @@ int grid_fit(struct grid *g, const struct grid_input *in, struct err *err) MUST_
 
 /* Marks the answers that are not in the shards as open. Leaves out contexts and questions with another text there. */
 int grid_open(struct grid *g, const struct grid_input *in, struct err *err) MUST_CHECK;
+
+/* Takes w out of what is open, as its time is up. */
+void grid_leave(struct grid *g, const struct work *w);
 
 void grid_release(struct grid *g); // zeroed is fine
 

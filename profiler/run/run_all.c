@@ -1,6 +1,8 @@
 /* run_all.c - the loop over the contexts of a grid. */
 #include "profiler/run/run_all.h"
 
+#include "base/clock.h"
+
 int run_context(const struct run *run, struct shards *shards, const struct run_watch *watch, const struct work *w,
                 struct err *err)
 {
@@ -19,10 +21,24 @@ int run_context(const struct run *run, struct shards *shards, const struct run_w
     return code;
 }
 
+bool run_time_is_up(const struct run_watch *watch)
+{
+    return watch->until > 0 && clock_now() > watch->until;
+}
+
 int run_all(const struct run *run, struct shards *shards, const struct run_watch *watch, struct err *err)
 {
-    for (int i = 0; i < run->grid->n_work; i++)
-        if (run->grid->work[i].n_open && run_context(run, shards, watch, &run->grid->work[i], err))
+    bool begun = false;
+
+    for (int i = 0; i < run->grid->n_work; i++) {
+        const struct work *w = &run->grid->work[i];
+        if (!w->n_open)
+            continue;
+        if (begun && run_time_is_up(watch))
+            watch->left(watch->arg, w);
+        else if (run_context(run, shards, watch, w, err))
             return err->code;
+        begun = true;
+    }
     return 0;
 }

@@ -300,12 +300,12 @@ bool score_has_speed(const struct table *t)
 /* ---- errors of qualities --------------------------------------------------- */
 
 /* Mean and standard error of a sequence of numbers. */
-struct sample {
+struct context_sample {
     int n;
     double mean, squares; // of the differences from the mean (Welford)
 };
 
-static void sample_add(struct sample *s, double v)
+static void sample_add(struct context_sample *s, double v)
 {
     double off = v - s->mean;
 
@@ -314,7 +314,7 @@ static void sample_add(struct sample *s, double v)
     s->squares += off * (v - s->mean);
 }
 
-static double sample_error(const struct sample *s)
+static double sample_error(const struct context_sample *s)
 {
     return s->n > 1 ? sqrt(s->squares / (s->n - 1) / s->n) : (double)NAN;
 }
@@ -324,7 +324,7 @@ double score_error(const struct table *t, enum split split, int config)
     const double *mean = split == SPLIT_TRAIN ? t->quality_train : t->quality_test;
     const double *std = split == SPLIT_TRAIN ? t->quality_train_std : t->quality_test_std;
     const int32_t *n = split == SPLIT_TRAIN ? t->quality_train_n : t->quality_test_n;
-    struct sample s = { 0 };
+    struct context_sample s = { 0 };
     size_t one = 0;
 
     for (int c = 0; mean && c < t->n_contexts; c++) {
@@ -341,7 +341,7 @@ double score_error(const struct table *t, enum split split, int config)
 
 double score_mean_error(const struct table *t, const double *mean, const float *answers, enum split split, int config)
 {
-    struct sample contexts = { 0 }, questions = { 0 };
+    struct context_sample contexts = { 0 }, questions = { 0 };
 
     for (int c = 0; mean && c < t->n_contexts; c++)
         if (!isnan(mean[table_cell(t, c, config)]))
@@ -358,7 +358,7 @@ double score_mean_error(const struct table *t, const double *mean, const float *
 static void resolve_pair(struct score_resolution *r, const struct table *t, const char *split, int n_questions,
                          const int pair[2])
 {
-    struct sample s = { 0 };
+    struct context_sample s = { 0 };
     bool alike = true;
 
     for (int q = 0; q < n_questions; q++) {

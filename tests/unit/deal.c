@@ -67,3 +67,15 @@ Test(deal, a_context_goes_to_devices_that_it_fits)
     cr_assert(deal_is_over(d));
     deal_free(d);
 }
+
+Test(deal, what_waits_can_be_dropped)
+{
+    struct deal *d = deal(2);
+
+    cr_assert_eq(deal_next(d, 1), 0);
+    cr_assert(deal_drop(d) == 2 && deal_drop(d) == 3 && deal_drop(d) == -1);
+    cr_assert(deal_next(d, 0) == -1 && !deal_is_over(d), "device 1 has a context");
+    deal_done(d, 1);
+    cr_assert(deal_is_over(d));
+    deal_free(d);
+}

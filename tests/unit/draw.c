@@ -26,67 +26,68 @@ static void make(struct contexts *c, struct questions *q)
     }
 }
 
-static int count(const bool *sampled)
-{
-    int n = 0;
-
-    for (int i = 0; i < N; i++)
-        n += sampled[i];
-    return n;
-}
-
-/* A sample, which has n contexts. */
-static bool *sample(const struct contexts *c, const struct questions *q, const char *size, int seed, int n)
+/* A sample of n contexts. */
+static struct context_sample sample(const struct contexts *c, const struct questions *q, const char *size, int seed,
+                                    int n)
 {
     struct err err;
-    bool *sampled;
+    struct context_sample sample;
 
-    cr_assert_eq(draw_contexts(&sampled, &(struct draw){ c, q, size, seed }, &err), 0);
-    cr_assert_eq(count(sampled), n);
-    return sampled;
+    cr_assert_eq(sample_draw(&sample, &(struct draw){ c, q, size, seed }, &err), 0);
+    cr_assert_eq(sample.n, n);
+    return sample;
+}
+
+/* The same, forgotten at once; a time of 0 is none. */
+static void has(const struct contexts *c, const struct questions *q, const char *size, int n, double seconds)
+{
+    struct context_sample is = sample(c, q, size, 1, n);
+
+    cr_assert_eq(is.seconds, seconds);
+    sample_release(&is);
 }
 
 Test(draw, sizes)
 {
-    static const char *const bad[] = { "", "0", "-1", "1.5", "0%", "101%", "%", "x", "12%%", " 3" };
+    static const char *const bad[] = { "", "0", "-1", "1.5", "0%", "101%", "%", "12%%", " 3", "hours", "0s", "-2h" };
     struct contexts c;
     struct questions q;
     struct err err;
-    bool *sampled;
+    struct context_sample none;
 
     make(&c, &q);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        cr_assert_eq(draw_contexts(&sampled, &(struct draw){ &c, &q, bad[i], 1 }, &err), ERR_USAGE, "'%s'", bad[i]);
-        cr_assert_null(sampled);
+        cr_assert_eq(sample_draw(&none, &(struct draw){ &c, &q, bad[i], 1 }, &err), ERR_USAGE, "'%s'", bad[i]);
+        cr_assert_null(none.order);
     }
-    free(sample(&c, &q, "12.5%", 1, 5));
-    free(sample(&c, &q, "12%", 1, 5)); /* of 40, rounded up */
-    free(sample(&c, &q, "100%", 1, 26));
-    free(sample(&c, &q, "1000000000000", 1, 26));
+    has(&c, &q, "12.5%", 5, 0);
+    has(&c, &q, "12%", 5, 0); /* of 40, rounded up */
+    has(&c, &q, "100%", 26, 0);
+    has(&c, &q, "1000000000000", 26, 0);
+    has(&c, &q, "1.5h", 26, 5400);
     map_release(&c.ids);
 }
 
+/* Every context has one place, those with questions come first; another seed has another order. */
 Test(draw, larger_ones_hold_smaller_ones)
 {
     struct contexts c;
     struct questions q;
-    bool *last = NULL, differs = false;
+    bool seen[N] = { false }, differs = false;
 
     make(&c, &q);
-    for (int n = 1; n <= N; n++) {
-        char size[16];
-        snprintf(size, sizeof(size), "%d", n);
-        bool *now = sample(&c, &q, size, 1, n < 26 ? n : 26), *other = sample(&c, &q, size, 2, n < 26 ? n : 26);
-        for (int i = 0; i < N; i++) {
-            cr_assert(!now[i] || i % 3);
-            cr_assert(!last || !last[i] || now[i]);
-            differs |= now[i] != other[i];
-        }
-        free(last);
-        free(other);
-        last = now;
+    struct context_sample all = sample(&c, &q, "100%", 1, 26), few = sample(&c, &q, "3", 1, 3),
+                          other = sample(&c, &q, "3", 2, 3);
+    for (int i = 0; i < N; i++) {
+        cr_assert_eq(all.order[i] % 3 != 0, i < 26);
+        cr_assert_eq(all.order[i], few.order[i]);
+        cr_assert(!seen[all.order[i]]);
+        seen[all.order[i]] = true;
+        differs |= all.order[i] != other.order[i];
     }
-    free(last);
     cr_assert(differs);
+    sample_release(&all);
+    sample_release(&few);
+    sample_release(&other);
     map_release(&c.ids);
 }

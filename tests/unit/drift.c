@@ -1,6 +1,6 @@
 /* evp-drift's test: its wealth against the authors' own code (tests/data/drift.py), its false alarms under several null
  * distributions, and a year of nights with 100 contexts of which 10 drift. */
-#include "aiming/drift.h"
+#include "drift/drift.h"
 #include "base/rng.h"
 
 #include <criterion/criterion.h>

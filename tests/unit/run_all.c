@@ -26,6 +26,7 @@ static struct {
     struct table_made made;
     struct grid grid;
     int n_begun, n_failed, code;
+    double until;
 } w;
 
 /* The backend's own sync, and the context during which sync fails instead, with what. */
@@ -138,10 +139,18 @@ static void on_failure(void *arg, const struct work *work, const struct err *why
     w.code = why->code;
 }
 
+static void on_left(void *arg, const struct work *work)
+{
+    (void)arg;
+    cr_assert_str_eq(work->context->id, id[w.n_begun]);
+    grid_leave(&w.grid, work);
+    w.n_begun++;
+}
+
 /* Runs all; a failure of kind `code` happens in context number `context`, from 1. */
 static int run_with(int context, int code, struct err *err)
 {
-    const struct run_watch watch = { on_context, on_failure, NULL };
+    const struct run_watch watch = { on_context, on_failure, on_left, NULL, w.until };
     struct run run = { .engine = w.engine, .session = w.session, .grid = &w.grid, .made = &w.made, .lineage = "{}" };
 
     fail_in = context;
@@ -192,4 +201,14 @@ Test(run_all, a_device_that_fails_ends_the_run)
     cr_assert_str_eq(err.msg, "context 'b': the device fell off the bus");
     cr_assert(w.n_begun == 2 && w.n_failed == 0, "no other context was tried");
     cr_assert_eq(n_kept(), 1, "what was finished stays");
+}
+
+Test(run_all, the_first_context_is_begun_whatever_the_time)
+{
+    struct err err;
+
+    w.until = 1e-9;
+    cr_assert_eq(run_with(0, 0, &err), 0, "%s", err.msg);
+    cr_assert(w.grid.n_left == 2 && w.grid.n_contexts == 1 && w.grid.n_answers == 1 && w.grid.n_variants == 1);
+    cr_assert_eq(n_kept(), 1);
 }

@@ -31,7 +31,6 @@ each - evp-plan t.h5 --verify m.jsonl
 each pay evp-pack m.jsonl c.jsonl --model tiny.gguf -o pay
 each - evp-load m.jsonl --payloads pay
 each page.html evp-report t.h5 m.jsonl -o page.html
-each cells.jsonl evp-aim c.jsonl q.jsonl t.h5 --model tiny.gguf --tiers tiers.json -o cells.jsonl
 each moved.jsonl evp-drift t.h5 m.jsonl --contexts c.jsonl --questions q.jsonl --model tiny.gguf -o moved.jsonl
 each - evp-gain log --model synthetic:tiny --gpu L4
 each - evp-replay t.h5 --tiers tiers.json --trace poisson:1,10 --contexts zipf:1 --policy lru

@@ -5,7 +5,6 @@ try() {
 }
 try evp-profile no-such.jsonl no-such-questions.jsonl --configs none
 try evp-score no-such.h5
-try evp-aim no-such.jsonl no-such-questions.jsonl --configs none --rounds 2 --run --tiers no-such.json
 try evp-drift no-such.h5 no-such.jsonl --questions no-such.jsonl --contexts no-such.jsonl
 try evp-plan "$DATA/table.h5" --tiers "$DATA/tiers.json" --alpha 1,2
 ls

@@ -8,7 +8,7 @@ LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "
 # A service's model; a model of which only the shape counts; GPUs, of which 0 is as many as needed;
 # a flag where evp-plan takes a manifest; a file that is written where evp-import takes a flag;
 # how many at once, where evp-tiers takes a list to measure; the GPU and the answers whose reads of a cache count;
-# seconds alone, where evp-aim also takes a share; a file, where evp-replay takes a choice.
+# seconds of a night, and of its drift; a file, where evp-replay takes a choice.
 OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-replay", "model"), ("evp-replay", "requests"),
          ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs"), ("evp-replay", "rate"),
          ("evp-plan", "gpu"), ("evp-plan", "output-tokens"),

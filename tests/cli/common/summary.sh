@@ -30,7 +30,6 @@ run evp-plan t.h5 --tiers tiers.json -o n.jsonl
 run evp-pack n.jsonl contexts.jsonl --model "$DATA/tiny.gguf" -o pay --dry-run
 [ ! -e pay ] || echo "a dry run wrote payloads"
 run evp-pack n.jsonl contexts.jsonl --model "$DATA/tiny.gguf" -o pay
-run evp-aim contexts.jsonl q.jsonl --test n.jsonl
 run evp-drift t.h5 n.jsonl --contexts contexts.jsonl --questions q.jsonl --model "$DATA/tiny.gguf" -o moved.jsonl
 evp-import -q c.jsonl --summary no/such/s.json >out
 echo "status $?"

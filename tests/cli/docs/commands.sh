@@ -13,7 +13,7 @@ from pathlib import Path
 
 top, build = (Path(word).resolve() for word in sys.argv[1:])
 here = Path.cwd()
-PAGES = ["README.md"] + [f"docs/{name}.md" for name in ("texts", "requests", "profiling", "planning", "serving", "aimed", "cost", "drift")]
+PAGES = ["README.md"] + [f"docs/{name}.md" for name in ("texts", "requests", "profiling", "planning", "serving", "sampled", "cost", "drift")]
 WORDS = "the fox jumps over a dog and then sees that hens were gone from their house before night fell on all".split()
 
 
@@ -44,11 +44,11 @@ def adapt(text):
     """Folders of this test instead of the machine's, and less to do."""
     for word, local in ((" --model $M", ""), ("/dev/shm/evp", "dram"), ("/var/tmp/evp", "ssd"), ("/data/evp", "ssd"), ("capacity=64G", "capacity=64M"), ("capacity=1T", "capacity=200M"), ("https://host/v1", os.environ["SERVICE"]), ("proxy.log", "requests.log"),
                         ("--min-tokens 512", "--min-tokens 64"), ("--configs ...", "--configs knorm:drop=0.5"),
-                        ("--shard I/N -o profile-I.h5", "--shard 1/1 -o profile-1.h5"), ("--audit 16", "--audit 8"), ("--concurrency 8 -o questions.jsonl", "--concurrency 8 -o asked.jsonl"), ("--ids ID", "--ids 0")):
+                        ("--shard I/N -o profile-I.h5", "--shard 1/1 -o profile-1.h5"), ("--concurrency 8 -o questions.jsonl", "--concurrency 8 -o asked.jsonl"), ("--ids ID", "--ids 0")):
         text = text.replace(word, local)
-    text = re.sub(r"(evp-profile|evp-aim)\b", r"\1 --max-new-tokens 4", text)
+    text = re.sub(r"evp-profile\b", r"evp-profile --max-new-tokens 4", text)
     text = re.sub(r"(evp-gain|evp-replay --assume)\b", r"\1 --model synthetic:llama-3.1-8b", text).replace("--assume --model synthetic:llama-3.1-8b", "--model synthetic:llama-3.1-8b --assume")
-    return re.sub(r"(evp-profile|evp-pack|evp-aim|evp-drift(?=.*--contexts)|evp-import --requests|evp-show contexts.jsonl)\b",
+    return re.sub(r"(evp-profile|evp-pack|evp-drift(?=.*--contexts)|evp-import --requests|evp-show contexts.jsonl)\b",
                   rf"\1 --model synthetic:tiny --chat-template {here}/chat", text)
 
 

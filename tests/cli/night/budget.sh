@@ -1,9 +1,8 @@
-# evp-nightly with a budget: a pilot on the first night, then the plan in force is checked on new questions, or on answers that were served,
-# and two lists are asked. Contexts that are served worse answers than their plan promised are profiled again.
+# evp-nightly with a budget: a sample of the contexts; from the second night on the plan in force is checked on new questions, or
+# on answers that were served. Contexts that are served worse answers than their plan promised are profiled again.
 . "$TOP/tests/cli/night/night.inc"
 use_tiers "$dram,$ssd"
-sed -i 's/"alpha":10/"budget_s":6000,"configs":"none,knorm:drop=0.5","alpha":10/; s/,"--configs","none,knorm:drop=0.5"//
-s/"evp-score"/"evp-aim":["--max-new-tokens","1"],&/' nightly.json
+sed -i 's/"alpha":10/"budget_s":6000,"configs":"none,knorm:drop=0.5","alpha":10/; s/,"--configs","none,knorm:drop=0.5"//' nightly.json
 make_log() { # every night other questions
 	python3 - "$1" <<-'END'
 		import json, sys

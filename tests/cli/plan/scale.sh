@@ -33,7 +33,6 @@ print("on the scale", sorted(scaled), 0 < min(scaled.values()) < 1)
 END
 sed '1s/"quality_scale":"same-meaning",//' o.jsonl >bad.jsonl && evp-plan -q t.h5 --verify bad.jsonl 2>&1 | sed 's/is [0-9.]* in/is Q in/; s/[0-9.]* by the table/R by the table/'
 sed '1s/"quality_scale":"same-meaning"/"quality_scale":"other"/' m.jsonl >bad.jsonl && evp-plan -q t.h5 --verify bad.jsonl 2>&1
-evp-plan t.h5 --audited m.jsonl 2>&1 | head -n 1
 answers none | table
 plan --quality-scale same-meaning 2>&1 | head -n 1
 answers "a cache" | table

@@ -1,5 +1,4 @@
-# Variants of which no answer was measured are placed by what is believed, marked, and left out on request; what a plan
-# is expected to lose is verified; an audit compares predictions with contexts that were profiled in full.
+# Variants of which no answer was measured are placed by what is believed, marked, and left out on request.
 . "$TOP/tests/cli/plan/edit.inc"
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py"
 /usr/bin/python3 - <<'END' || exit
@@ -37,16 +36,9 @@ with h5py.File("table.h5", "w") as f:
 tier = dict(name="dram", kind="dram", uri="/dev/shm/x", capacity_bytes=500000, read_bytes_per_s=1e9, write_bytes_per_s=1e9, latency_s=0)
 json.dump(dict(evp="tiers", version=1, tiers=[tier]), open("tiers.json", "w"))
 END
-evp-plan table.h5 --tiers tiers.json -o m.jsonl 2>err || exit
-grep -o 'expected loss of utility.*' err | sed 's/[0-9.e-]\{4,\}/X/'
+evp-plan table.h5 --tiers tiers.json -q -o m.jsonl || exit
 grep '"id"' m.jsonl | grep -c '"measured":0'
 grep '"measured":0' m.jsonl | grep -c '"id":"c0[89]\|"id":"c1'
 grep -c '"quality_sd"' m.jsonl
 evp-plan table.h5 --tiers tiers.json --measured-only -q | grep -c '"measured":0'
 evp-plan table.h5 --verify m.jsonl 2>&1 | sed 's/[0-9.]\{4,\}/X/g'
-try 's/"expected_loss":[0-9]*\.[0-9]/&9/' 2>&1 | sed 's/ is [0-9].*/ is X/'
-evp-plan table.h5 --audited m.jsonl 2>&1 | sed 's/-\{0,1\}[0-9]\.[0-9]*/X/g; s/[-+]X/X/g'
-sed 's/"id":"c0[0-5]"/"id":"x&"/; s/"x"id":"/"x/' m.jsonl >few.jsonl
-evp-plan table.h5 --audited few.jsonl 2>&1; echo $?
-grep -v '"end"' m.jsonl >cut.jsonl; evp-plan table.h5 --audited cut.jsonl 2>&1; echo $?
-sed 's/"model_digest":"ab/"model_digest":"cd/' m.jsonl >other.jsonl; evp-plan table.h5 --audited other.jsonl 2>&1; echo $?

@@ -7,12 +7,10 @@ try() {
 	evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" -q --cells cells.jsonl -o p.h5 "$@" 2>&1
 	echo "status $?"
 }
-header='{"evp":"cells","version":1,"split":"train"}\n'
+header='{"evp":"cells","version":1}\n'
 try '{"context":"z","configs":["none"],"questions":["q1"]}\n'
 try '{"context":"a","configs":["none"],"questions":["q9"]}\n'
 try '{"context":"a","configs":["none"],"questions":["q3"]}\n'
-try "$header"'{"context":"a","configs":["none"],"questions":["q2"]}\n{"end":true,"rows":1}\n'
-try '{"evp":"cells","version":1,"split":"both"}\n{"end":true,"rows":0}\n'
 try '{"context":"a","configs":[],"questions":["q1"]}\n'
 try '{"context":"a","configs":["none"],"questions":[]}\n'
 try '{"context":"a","configs":"none","questions":["q1"]}\n'

@@ -15,7 +15,6 @@ profile() {
 log org/Tiny
 profile
 evp-profile mine/contexts.jsonl mine/questions.jsonl -n -q; echo "status $?"
-evp-aim mine/contexts.jsonl mine/questions.jsonl --configs knorm:drop=0.5 -q -o l.jsonl; echo "status $?"
 evp-pack "$DATA/pack/manifest.jsonl" mine/contexts.jsonl -q -o p; echo "status $?"
 profile --model "$DATA/tiny.gguf" # a file of it
 log org/Huge

@@ -29,4 +29,12 @@ evp-score s1.h5 s2.h5 s3.h5 --embedder "$DATA/minibert" -q -o shared.h5 && evp-s
 count shared.h5
 run --sample 4 --seed 2 -o other.h5 && "$BUILD/tests/tools/answers" other.h5 | grep -v '"n_tokens":-1' | cmp -s - few || echo another sample
 
-for size in 0 0% 101% 12.5 x; do run --sample $size -o bad.h5; echo $?; done
+# A time: at least one context is run, new ones before those with some answers; the next run goes on.
+run --sample 0.001s -o timed.h5 && count timed.h5
+run --sample 0.001s -o timed.h5 && count timed.h5
+evp-profile c.jsonl q.jsonl --model "$DATA/tiny.gguf" --max-new-tokens 3 --configs knorm:drop=0.1..0.9/0.4 --sample 0.001s -o timed.h5 2>&1 |
+	grep 'time is up'
+run --sample 1h -o timed.h5 && count timed.h5
+evp-score timed.h5 --embedder "$DATA/minibert" -q -o timed-table.h5 && evp-show --json timed-table.h5 | grep -o -m 1 '"n_contexts":[0-9]*' | head -n 1
+
+for size in 0 0% 101% 12.5 x 0s; do run --sample $size -o bad.h5; echo $?; done

@@ -9,7 +9,7 @@ evp-show access.jsonl bare.jsonl
 evp-show --json access.jsonl
 evp-show --lineage access.jsonl
 evp-show --check access.jsonl bare.jsonl negative.jsonl cut.jsonl
-evp-aim contexts.jsonl q.jsonl -c knorm:drop=0.5,tova:drop=0.5 --model model.gguf --chat-template none --max-new-tokens 2 --budget 100% -q -o cells.jsonl
+printf '{"evp":"cells","version":1,"tool":"evp-drift"}\n{"context":"fox","configs":["knorm:drop=0.5","tova:drop=0.5"],"questions":["q0"]}\n{"end":true,"rows":1}\n' >cells.jsonl
 evp-show cells.jsonl
 evp-show cells.jsonl --summary summary.json >/dev/null
 evp-show summary.json | grep -v seconds

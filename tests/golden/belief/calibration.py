@@ -1,12 +1,12 @@
 """calibration.py FIT - called by check: are predictions as uncertain as they say? Contexts and questions are drawn again and
-again from recorded answers (tests/golden/aim/recorded.npz: 63 contexts, 12 configs, 12 questions), predictions made from 4
+again from recorded answers (tests/golden/belief/recorded.npz: 63 contexts, 12 configs, 12 questions), predictions made from 4
 or 8 questions each, and compared with the answers to the others: the variance of their errors with the claimed one, and how
 often intervals of 90 % hold what they should."""
 import os, subprocess, sys
 import numpy as np
 
 fit, Z90 = sys.argv[1], 1.6449
-recorded = np.load(os.path.join(os.path.dirname(__file__), "../aim/recorded.npz"))["similarity"] / 65535
+recorded = np.load(os.path.join(os.path.dirname(__file__), "recorded.npz"))["similarity"] / 65535
 C, V, Q = recorded.shape
 rng, failed = np.random.default_rng(1), False
 

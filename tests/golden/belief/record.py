@@ -7,7 +7,7 @@ recorded.npz: context (C), config (V) names, [0] is none; n_tokens (C), prefill_
 similarity (C, V, Q) uint16, in 65535ths, clamped to 0..1.
 
 recorded-qwen.npz is the same of Qwen2.5-Coder-0.5B-Instruct (docs/models.md): the first 1,800 characters of two texts of each
-data set, of which 20 minutes of two cores finished 11 in random order. replay.py takes either.
+data set, of which 20 minutes of two cores finished 11 in random order. sampled.py takes either.
 """
 import json, subprocess, sys, tempfile
 from pathlib import Path

@@ -1,5 +1,5 @@
 /* drift_served.c - a server's log line by line, and the untouched cache's answers to the same questions. */
-#include "aiming/drift_served.h"
+#include "drift/drift_served.h"
 
 #include "base/archive.h"
 #include "base/array.h"

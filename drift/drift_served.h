@@ -8,7 +8,7 @@
 #ifndef EVP_DRIFT_SERVED_H
 #define EVP_DRIFT_SERVED_H
 
-#include "aiming/drift.h"
+#include "drift/drift.h"
 
 struct served_answer {
     int context; // index in d->at

@@ -1,5 +1,5 @@
 /* drift_files.c - evp-drift's lists of cells, and the state that it keeps from night to night. */
-#include "aiming/drift.h"
+#include "drift/drift.h"
 
 #include "base/file.h"
 

@@ -1,5 +1,5 @@
 /* drift.c - what a plan relies on, the new questions about it, and what their answers say. */
-#include "aiming/drift.h"
+#include "drift/drift.h"
 
 #include "base/digest.h"
 

@@ -14,7 +14,7 @@
 #ifndef EVP_DRIFT_H
 #define EVP_DRIFT_H
 
-#include "aiming/drift_test.h"
+#include "drift/drift_test.h"
 #include "base/rows.h"
 #include "formats/context.h"
 #include "formats/manifest.h"

@@ -1,5 +1,5 @@
 /* drift_test.c - three bets against a mean. */
-#include "aiming/drift_test.h"
+#include "drift/drift_test.h"
 
 #include <math.h>
 
