@@ -447,8 +447,8 @@ static error_t on_key(int key, char *arg, struct argp_state *state)
     }
 }
 
-/* argp's table: the tool's rows, then those of every tool. A heading begins a group, the rows after it join it. The last
- * group is -1, where argp puts --help and --version. */
+/* argp's table: the tool's rows, then those of every tool. A heading begins a group, the rows after it join it. The
+ * last group is -1, where argp puts --help and --version. */
 static struct argp_option *argp_table(const struct tool *t)
 {
     int n = count_options(t), last = 0;

@@ -1,6 +1,6 @@
 /* opt_paths.c - refuses to overwrite what a command reads, and outputs whose folder does not exist. An option of type
- * OPT_OUT names an output; the text of any other option and every operand may name an input. A text that does not name a
- * file does no harm here.
+ * OPT_OUT names an output; the text of any other option and every operand may name an input. A text that does not name
+ * a file does no harm here.
  */
 #include "base/opt_internal.h"
 

@@ -37,7 +37,8 @@ int parse_list(const char *s, double *at, int max);
 /* Seconds: a number with an optional ns, us, ms, s, min, h or d. */
 bool parse_seconds(const char *s, double *out);
 
-/* The same in units of `unit` seconds, which are those of a number without one: with 3600, 3 is 3 hours and 3d is 72. */
+/* The same in units of `unit` seconds, which are those of a number without one: with 3600, 3 is 3 hours and 3d is
+ * 72. */
 bool parse_time(const char *s, double unit, double *out);
 
 /* --shard I/N: share I (from 1) of N; rows are dealt out in turn. {1, 1} is everything. */

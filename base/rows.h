@@ -77,9 +77,9 @@ struct rows_out {
     struct buf line; // the last line that rows_begin() or rows_create() made
 };
 
-/* The lineage of the rows, for the header; a table stores the same in its attribute `lineage`. A run's inputs go back to
- * earlier runs of the same tools (tonight's table to last night's), but no further: below an input, `from` leaves out the tools
- * between it and the file. Else every night would at least double a lineage. */
+/* The lineage of the rows, for the header; a table stores the same in its attribute `lineage`. A run's inputs go back
+ * to earlier runs of the same tools (tonight's table to last night's), but no further: below an input, `from` leaves
+ * out the tools between it and the file. Else every night would at least double a lineage. */
 struct rows_made {
     const char *kind; // "contexts"
     int version;      // 0: ROWS_VERSION

@@ -1,5 +1,5 @@
-/* assumed.h - what evp-replay needs of a table, where nobody has measured one: bytes and times follow from the shape of a
- * model and the data sheet of a GPU, qualities are given by hand, and requests and what they share come from logs
+/* assumed.h - what evp-replay needs of a table, where nobody has measured one: bytes and times follow from the shape of
+ * a model and the data sheet of a GPU, qualities are given by hand, and requests and what they share come from logs
  * (cmd/gain_log.h). A row is a run of blocks that prompts have together or not at all.
  */
 #ifndef EVP_ASSUMED_H

@@ -4,8 +4,8 @@
 
 #include "kernels/backend.h"
 
-/* Once per run: why `auto` computes on the CPU, and how `auto` chose a dtype; nothing if neither was `auto`. A warning if
- * --threads asks for more than there are cores. */
+/* Once per run: why `auto` computes on the CPU, and how `auto` chose a dtype; nothing if neither was `auto`. A warning
+ * if --threads asks for more than there are cores. */
 void backend_say(const struct backend *be, int threads);
 
 #endif

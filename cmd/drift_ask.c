@@ -3,7 +3,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cmd/run_tool.h"
+#include "nightly/run_tool.h"
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer.h"
 

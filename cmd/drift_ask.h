@@ -1,5 +1,5 @@
-/* drift_ask.h - evp-drift's answers: computed with evp-profile and evp-score, or served and embedded here. Runs tools and
- * prints messages. */
+/* drift_ask.h - evp-drift's answers: computed with evp-profile and evp-score, or served and embedded here. Runs tools
+ * and prints messages. */
 #ifndef EVP_DRIFT_ASK_H
 #define EVP_DRIFT_ASK_H
 
@@ -18,8 +18,8 @@ struct drift_asking {
     bool partial;      // some contexts could not be profiled
 };
 
-/* The first few new questions of each context, then the others of contexts that are undecided. The same again computes no
- * answer twice, as long as `dir` is there. */
+/* The first few new questions of each context, then the others of contexts that are undecided. The same again computes
+ * no answer twice, as long as `dir` is there. */
 int drift_ask(struct drift *d, struct drift_asking *a, struct err *err) MUST_CHECK;
 
 /* Removes all files in `dir`: what drift_ask() left, and what interrupted tools wrote. */

@@ -1,13 +1,13 @@
 /* evp-drift - which contexts no longer have the quality that their plan promises, with few answers.
  *
- * Compares the placed variant's answers to new questions with the untouched cache's: computed by evp-profile and evp-score
- * (drift_ask.c), or served and logged (drift_log.c). drift/drift_test.h has the test. Order of writing: the list, then the
- * state, then the answers are removed; so the same command goes on after an interruption.
+ * Compares the placed variant's answers to new questions with the untouched cache's: computed by evp-profile and
+ * evp-score (drift_ask.c), or served and logged (drift_log.c). drift/drift_test.h has the test. Order of writing: the
+ * list, then the state, then the answers are removed; so the same command goes on after an interruption.
  */
 #include "drift/drift.h"
 #include "base/digest.h"
 #include "base/log.h"
-#include "base/opt.h"
+#include "cmd/options.h"
 #include "cmd/drift_ask.h"
 #include "cmd/next.h"
 #include "cmd/summary.h"

@@ -2,12 +2,12 @@
  * bytes and operations, a GPU's data sheet the times, and a replay of the requests what an LRU cache would have held.
  */
 #include "base/log.h"
-#include "base/opt.h"
+#include "cmd/options.h"
 #include "base/parallel.h"
 #include "cmd/assumed.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
-#include "cmd/show_sheet.h"
+#include "show/show_sheet.h"
 #include "cmd/summary.h"
 #include "replay/lane.h"
 
@@ -58,16 +58,16 @@ static const struct tool tool = {
     .opts = opts,
     .common = &cfg.common,
     .about =
-        "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace of "
-        "Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are one; "
-        "--dataset names models.\n"
+        "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace "
+        "of Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are "
+        "one; --dataset names models.\n"
         "\n"
         "Requests are replayed by their times, or without times in the order of the lines. The table has rows for no "
         "cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times smaller, and for a cache "
         "without bounds. Shares are of prompt tokens; a token is found only with all before it.\n"
         "\n"
-        "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log cannot "
-        "tell; evp-profile measures it.",
+        "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log "
+        "cannot tell; evp-profile measures it.",
     .examples = "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --dram 256G --ssd 4T\n"
                 "  evp-gain logs/* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
                 "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",

@@ -4,10 +4,10 @@
  * leaves no output, not even on standard output. A reader of the stream sees its end line, or knows that it was cut.
  */
 #include "base/log.h"
-#include "base/opt.h"
+#include "cmd/options.h"
 #include "base/rows.h"
 #include "cmd/import_requests.h"
-#include "cmd/model_say.h"
+#include "show/model_say.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
@@ -84,8 +84,8 @@ static const struct tool tool = {
         "questions and an access log: contexts.jsonl, questions.jsonl and access.jsonl in the folder --output.\n"
         "\n"
         "With --requests, --dataset names models, and --min-tokens counts the tokens that a server caches, with the "
-        "model's chat template; without --min-tokens a context has at least 1 KiB. Of each context the questions asked last are "
-        "kept, in whole days; --seed draws others of the same day.",
+        "model's chat template; without --min-tokens a context has at least 1 KiB. Of each context the questions asked "
+        "last are kept, in whole days; --seed draws others of the same day.",
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
                 "  evp-import /usr/share/common-licenses >contexts.jsonl\n"

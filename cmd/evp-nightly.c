@@ -1,16 +1,16 @@
 /* evp-nightly - runs a night: from tonight's logs to the plan in force, one tool after the other.
  *
- * Each step is one of the tools, printed as the command line that a person would type (cmd/night_steps.c). A journal says
- * which steps are done (cmd/night_journal.c), so a night that was killed goes on where it was. A step that fails ends the
- * night; the plan in force stays in force.
+ * Each step is one of the tools, printed as the command line that a person would type (nightly/night_steps.c). A
+ * journal says which steps are done (nightly/night_journal.c), so a night that was killed goes on where it was. A step
+ * that fails ends the night; the plan in force stays in force.
  */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/opt.h"
-#include "cmd/night_journal.h"
-#include "cmd/night_steps.h"
-#include "cmd/run_tool.h"
+#include "cmd/options.h"
+#include "nightly/night_journal.h"
+#include "nightly/night_steps.h"
+#include "nightly/run_tool.h"
 #include "cmd/summary.h"
 
 #include <errno.h>
@@ -81,8 +81,8 @@ static struct json *read_summary(const char *path)
     return summary;
 }
 
-/* Status 1 of a tool: it left something out, which the next night tries again. If it failed before it came to results, its
- * summary lacks the first of the step's figures. */
+/* Status 1 of a tool: it left something out, which the next night tries again. If it failed before it came to results,
+ * its summary lacks the first of the step's figures. */
 static bool is_partial(const struct night_step_kind *kind, int status, const struct json *summary)
 {
     const char *figures = kind->figures ? kind->figures : "";
@@ -203,7 +203,8 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
             "%s",
             night_planned(n) ? "the new plan is in force"
             : n->last_success > 0
-                ? "the last good plan stays in force; run the same command again once that is mended, or wait for the next night"
+                ? "the last good plan stays in force; run the same command again once that is mended, or wait for the "
+                  "next night"
                 : "there is no plan yet; run the same command again once that is mended");
     if ((night_end(n, status, config->keep, &why) || night_metrics(n, status, config->metrics, &why)) && !code) {
         *err = why;
@@ -244,7 +245,7 @@ static int forecast(const struct nightly *config, struct err *err)
 
     while (strcmp(night_steps[i].name, "profile") != 0)
         i++;
-    if (!night_steps[i].needed(config) || !file_exists("mine/contexts.jsonl"))
+    if (!file_exists("mine/contexts.jsonl"))
         return 0;
     int code = night_steps[i].words(config, &c, err);
     command_add(&c, "--dry-run", NULL);

@@ -6,11 +6,11 @@
 #include "base/digest.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/opt.h"
+#include "cmd/options.h"
 #include "base/parse.h"
 #include "cmd/backend_say.h"
 #include "cmd/interrupt.h"
-#include "cmd/model_say.h"
+#include "show/model_say.h"
 #include "cmd/next.h"
 #include "cmd/pack_placed.h"
 #include "cmd/pack_prune.h"
@@ -81,7 +81,8 @@ static const struct tool tool = {
         "--prune removes nothing if MANIFEST cannot be read or is of another model. It takes a file for a payload if "
         "its name ends as evp-pack's do, with 16 digits and '.safetensors'; other files, links and folders stay.\n"
         "\n"
-        "--list prints 'make', 'there', 'placed', 'skip' or 'prune', bytes, context, config and file, separated by tabs.",
+        "--list prints 'make', 'there', 'placed', 'skip' or 'prune', bytes, context, config and file, separated by "
+        "tabs.",
     .examples = "  evp-pack manifest.jsonl contexts.jsonl -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl --tiers tiers.json -o payloads/\n"
                 "  evp-pack manifest.jsonl contexts.jsonl \\\n"

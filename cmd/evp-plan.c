@@ -5,7 +5,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/opt.h"
+#include "cmd/options.h"
 #include "base/parse.h"
 #include "cmd/next.h"
 #include "cmd/plan_explain.h"
@@ -129,14 +129,15 @@ static const struct tool tool = {
         "Quality is predicted from the answers to train questions: the mean of few questions moves towards the "
         "config's mean over all contexts, because the best of many noisy means is overrated.\n"
         "\n"
-        "--min-quality applies to this prediction, --min-quality-worst to the worst answer measured, --min-facts to the "
-        "predicted share of numbers, dates, names and negations of the uncompressed cache's answers that are kept.\n"
+        "--min-quality applies to this prediction, --min-quality-worst to the worst answer measured, --min-facts to "
+        "the predicted share of numbers, dates, names and negations of the uncompressed cache's answers that are "
+        "kept.\n"
         "\n"
-        "With --slo-ttft and --slo-weight an access loses the weight times its expected seconds beyond the promise. The "
-        "spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
+        "With --slo-ttft and --slo-weight an access loses the weight times its expected seconds beyond the promise. "
+        "The spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
         "\n"
-        "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: it "
-        "gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",
+        "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: "
+        "it gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",
     .examples = "  evp-plan table.h5 --tiers tiers.json >manifest.jsonl\n"
                 "  evp-plan table.h5 --tiers tiers.json --access log.jsonl \\\n"
                 "      --previous manifest.jsonl -o new.jsonl\n"
@@ -337,8 +338,8 @@ static int try_alpha(struct run *run, double alpha, struct target *t, bool *reac
     return code;
 }
 
-/* Sets run->in.alpha to the lowest one, within 1 %, whose plan has the mean quality. For any alpha, alpha * quality - TTFT is
- * at most the bound of its plan, which bounds TTFT from below. */
+/* Sets run->in.alpha to the lowest one, within 1 %, whose plan has the mean quality. For any alpha, alpha * quality -
+ * TTFT is at most the bound of its plan, which bounds TTFT from below. */
 static int find_alpha(struct run *run, struct err *err)
 {
     const double first = 0.1, most = 1e9, near = 1.01;
@@ -372,8 +373,8 @@ static int find_alpha(struct run *run, struct err *err)
     return 0;
 }
 
-/* What serves contexts that are not stored: serving systems find the longest beginning. The greedy algorithms, prices of
- * load, a promised TTFT and live plans take every context for itself. */
+/* What serves contexts that are not stored: serving systems find the longest beginning. The greedy algorithms, prices
+ * of load, a promised TTFT and live plans take every context for itself. */
 static int take_sharing(struct placement_input *in, struct err *err)
 {
     const char *alone = cfg.solver != PLAN_OPTIMAL ? "solver"

@@ -2,20 +2,20 @@
  *
  * Three phases. plan(): the inputs, the model's header and tokenizer, the contents of FILE; refuses all that can be
  * refused without a device. measure(): a device is open; no process may be started. finish(): the device is closed;
- * writes FILE. With --devices each device is open in a process of its own (cmd/profile_crew.h).
+ * writes FILE. With --devices each device is open in a process of its own (profiler/crew/profile_crew.h).
  *
  * Reports the work and its expected time before it starts. Keeps each finished context (profiler/run/shards.h). Reports
  * a context that cannot be profiled and leaves it out.
  */
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/opt.h"
+#include "cmd/options.h"
 #include "cmd/backend_say.h"
 #include "cmd/interrupt.h"
-#include "cmd/model_say.h"
+#include "show/model_say.h"
 #include "cmd/next.h"
 #include "cmd/profile_configs.h"
-#include "cmd/profile_crew.h"
+#include "profiler/crew/profile_crew.h"
 #include "cmd/profile_on.h"
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
@@ -109,15 +109,15 @@ static const struct tool tool = {
     .alone = &cfg.list_configs,
     .about =
         "Runs each context through the model once, derives every compressed variant of its KV cache, and lets all "
-        "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required, but for "
-        "--dry-run). CONTEXTS or QUESTIONS may be '-', standard input.\n"
+        "variants answer all questions together. Answers, sizes and times go to FILE (HDF5; --output is required, but "
+        "for --dry-run). CONTEXTS or QUESTIONS may be '-', standard input.\n"
         "\n"
         "Answers that FILE holds are not computed again; new ones are added. Every finished context is kept in FILE.d/ "
         "until the end: after an interruption the same command goes on where it was.\n"
         "\n"
         "Newer times of the questions (asked_at, from request logs) are brought into FILE. With --forget contexts that "
-        "CONTEXTS lacks, and whose newest question was asked more than DAYS before the newest of all, leave FILE; contexts "
-        "without any time stay.\n"
+        "CONTEXTS lacks, and whose newest question was asked more than DAYS before the newest of all, leave FILE; "
+        "contexts without any time stay.\n"
         "\n"
         "A context that cannot be profiled is reported, the others go on, and the status is 1. Contexts of a log that "
         "names another model than the default need --model; without it the status is 2.",
@@ -430,7 +430,7 @@ static int load_device(struct job *j, struct err *err)
 
 static int open_crew(struct job *j, struct err *err)
 {
-    j->for_worker = (struct worker_job){ want(j), &j->grid, &j->shards, &j->made, j->lineage };
+    j->for_worker = (struct worker_job){ want(j), &j->grid, &j->shards, &j->made, j->lineage, profile_say_failed };
     j->crew = crew_start(&j->for_worker, cfg.devices, &j->device, err);
     if (!j->crew)
         return err->code;

@@ -5,10 +5,12 @@
  */
 #include "base/file.h"
 #include "base/log.h"
-#include "base/opt.h"
-#include "cmd/show.h"
+#include "cmd/options.h"
+#include "show/show.h"
 #include "cmd/summary.h"
 #include "report/report.h"
+
+#include <string.h>
 
 static struct {
     const char *output;
@@ -34,7 +36,8 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "FILE is a profile or table, a manifest, the frontier.tsv of a sweep over alpha, a receipt of evp-load, or the "
-        "table of evp-replay; at most one of each. A second manifest is the plan before, shown beside the first. The page goes to standard output without --output.\n"
+        "table of evp-replay; at most one of each. A second manifest is the plan before, shown beside the first. The "
+        "page goes to standard output without --output.\n"
         "\n"
         "It begins with what the plan gains. Its figures are TTFT against quality, beside plans that need no planner; "
         "the times of the uses; quality against size; held-out against training quality.\n"

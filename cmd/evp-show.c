@@ -1,9 +1,9 @@
 /* evp-show - prints or verifies a file of the evp tools or a model, or prints the token ids of a text. Each format has
- * its function (cmd/show.h). Here are the options, and standard input when it is a pipe. */
+ * its function (show/show.h). Here are the options, and standard input when it is a pipe. */
 #include "base/file.h"
 #include "base/log.h"
-#include "base/opt.h"
-#include "cmd/show.h"
+#include "cmd/options.h"
+#include "show/show.h"
 #include "cmd/summary.h"
 #include "methods/method_plugin.h"
 

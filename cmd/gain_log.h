@@ -7,7 +7,7 @@
 
 #include "base/opt.h"
 #include "base/rng.h"
-#include "datasets/requests.h"
+#include "logs/requests.h"
 
 /* A request of a log. */
 struct gain_request {

@@ -3,7 +3,7 @@
 #define EVP_IMPORT_REQUESTS_H
 
 #include "base/rows.h"
-#include "datasets/requests.h"
+#include "logs/requests.h"
 
 struct import_requests {
     struct requests rq; // the caller sets its options

@@ -7,12 +7,12 @@
 
 #include "base/json.h"
 
-/* Prints the words up to NULL, quoted where a shell would split or expand them; nothing if one is "-", since that file is
- * not there to be read. Empty words are left out. */
+/* Prints the words up to NULL, quoted where a shell would split or expand them; nothing if one is "-", since that file
+ * is not there to be read. Empty words are left out. */
 void next_say(const char *word, ...) __attribute__((sentinel));
 
-/* What a command in a lineage (a header, or a table's lineage) was given: operand `from_end` before the last one (0), or
- * the value of an option. "": the lineage does not say. Borrowed from `made`. */
+/* What a command in a lineage (a header, or a table's lineage) was given: operand `from_end` before the last one (0),
+ * or the value of an option. "": the lineage does not say. Borrowed from `made`. */
 const char *next_operand(const struct json *made, const char *tool, int from_end);
 const char *next_option(const struct json *made, const char *tool, const char *option, char letter);
 

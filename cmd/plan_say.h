@@ -2,7 +2,7 @@
 #ifndef EVP_PLAN_SAY_H
 #define EVP_PLAN_SAY_H
 
-#include "formats/access.h"
+#include "logs/access.h"
 #include "placement/placement.h"
 
 /* Warns about input that was read but not used. */

@@ -1,4 +1,5 @@
-/* profile_configs.h - the configs of a profile: of --configs or of a list of cells, as far as the model can take them. */
+/* profile_configs.h - the configs of a profile: of --configs or of a list of cells, as far as the model can take
+ * them. */
 #ifndef EVP_PROFILE_CONFIGS_H
 #define EVP_PROFILE_CONFIGS_H
 

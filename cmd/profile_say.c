@@ -62,6 +62,11 @@ void profile_say_left_out(const struct grid *g, int n_lost)
         log_error("%d question%s left out", g->n_refused_questions, g->n_refused_questions == 1 ? " is" : "s are");
 }
 
+void profile_say_failed(const char *why, bool go_on)
+{
+    log_error("%s%s", why, go_on ? "; the other devices go on" : "");
+}
+
 void profile_say_memory(const struct engine_plan *plan)
 {
     char size[TEXT_SHORT], limit[TEXT_SHORT];

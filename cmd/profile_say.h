@@ -3,7 +3,7 @@
 #define EVP_PROFILE_SAY_H
 
 #include "base/parse.h"
-#include "cmd/profile_device.h"
+#include "profiler/crew/profile_device.h"
 #include "profiler/run/grid.h"
 #include "profiler/run/timing.h"
 
@@ -18,6 +18,9 @@ void profile_say_lacks(const struct cells *chosen);
 
 /* What is left for another run, and what was left out: n_lost contexts. */
 void profile_say_left_out(const struct grid *g, int n_lost);
+
+/* A device of several failed. */
+void profile_say_failed(const char *why, bool go_on);
 
 void profile_say_memory(const struct engine_plan *plan);
 

@@ -4,7 +4,7 @@
 #define EVP_REQUEST_LOGS_H
 
 #include "base/opt.h"
-#include "datasets/requests.h"
+#include "logs/requests.h"
 
 /* Adds the names that the values of --dataset list. ERR_USAGE: --dataset without a name. */
 int request_logs_wanted(struct map *wanted, const struct opt_list *dataset, struct err *err) MUST_CHECK;

@@ -1,5 +1,5 @@
-/* tiers_for.h - which configs a serving engine can hold, and tiers that a plan may use for it. docs/serving.md prints the
- * table. */
+/* tiers_for.h - which configs a serving engine can hold, and tiers that a plan may use for it. docs/serving.md prints
+ * the table. */
 #ifndef EVP_TIERS_FOR_H
 #define EVP_TIERS_FOR_H
 

@@ -1,4 +1,5 @@
-/* tiers_say.h - warnings about tiers that are legal and hardly meant: for evp-tiers, which writes them, and evp-plan. */
+/* tiers_say.h - warnings about tiers that are legal and hardly meant: for evp-tiers, which writes them, and
+ * evp-plan. */
 #ifndef EVP_TIERS_SAY_H
 #define EVP_TIERS_SAY_H
 

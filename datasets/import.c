@@ -3,7 +3,7 @@
  */
 #include "datasets/import.h"
 
-#include "base/archive.h"
+#include "logs/archive.h"
 #include "base/file.h"
 #include "base/unconst.h"
 #include "datasets/dataset.h"

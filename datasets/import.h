@@ -22,9 +22,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* 10 million tokens. rows.h can still read the escaped line of such a text. */
-enum { IMPORT_MAX_TEXT = 32 << 20 };
-
 enum import_note { IMPORT_WARNING, IMPORT_ROW_LEFT_OUT };
 
 struct import {

@@ -11,7 +11,7 @@
 #include "datasets/csv.h"
 #include "datasets/dataset.h"
 #include "datasets/import_internal.h"
-#include "datasets/request.h"
+#include "logs/request.h"
 #include "datasets/row.h"
 
 #include <stdlib.h>

@@ -47,8 +47,8 @@ static int add(struct import *im, struct context *c, const char *label, struct e
         err_wrap(err, "%s", label);
         return import_leave_out(im, err);
     }
-    if (n > IMPORT_MAX_TEXT) {
-        err_set(err, ERR_FORMAT, "%s: the text of '%s' is longer than %d MiB", label, c->id, IMPORT_MAX_TEXT >> 20);
+    if (n > CONTEXT_MAX_TEXT) {
+        err_set(err, ERR_FORMAT, "%s: the text of '%s' is longer than %d MiB", label, c->id, CONTEXT_MAX_TEXT >> 20);
         return import_leave_out(im, err);
     }
     if (digest_sha256(c->text, n, sha, err))

@@ -17,8 +17,8 @@ bool import_has_rows(const char *name);            // by its ending
 /* The name of a file without folder and known ending ("Apache-2.0" keeps its dot). The caller frees it. */
 char *import_stem(const char *path);
 
-/* Is the file binary, or a document of a known kind that is not read here (PDF, Word, Parquet, a picture)? Then *err says
- * so, and how to convert it. */
+/* Is the file binary, or a document of a known kind that is not read here (PDF, Word, Parquet, a picture)? Then *err
+ * says so, and how to convert it. */
 enum import_binary { IMPORT_BINARY, IMPORT_DOCUMENT };
 bool import_is_binary(const struct import_file *file, enum import_binary which, struct err *err);
 

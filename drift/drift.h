@@ -1,6 +1,6 @@
 /* drift.h - evp-drift: contexts whose answers have moved away from what a plan promises.
  *
- *     drift_begin(&d, &table, &manifest, &err);           // what the plan keeps compressed; refuses what does not agree
+ *     drift_begin(&d, &table, &manifest, &err);           // what the plan keeps compressed; refuses misfits
  *     drift_read_state(&d, "drift.jsonl", &err);          // what earlier nights found
  *     drift_questions(&d, &questions, &err);              // those without an answer in the table, newest first
  *     drift_take(&d, &d.at[i], &(struct drift_answer){ similarity, asked_at });   // for each answer
@@ -60,16 +60,16 @@ struct drift {
     int per_context;     // at most so many questions
 };
 
-/* d has the last three fields; the others are zero. ERR_FORMAT: the table has no predictions or was measured by likelihood;
- * the manifest is for another model, other tokens or other sizes. */
+/* d has the last three fields; the others are zero. ERR_FORMAT: the table has no predictions or was measured by
+ * likelihood; the manifest is for another model, other tokens or other sizes. */
 int drift_begin(struct drift *d, const struct table *t, const struct manifest *m, struct err *err) MUST_CHECK;
 void drift_release(struct drift *d);
 
 /* Gives contexts their new questions. */
 int drift_questions(struct drift *d, const struct questions *q, struct err *err) MUST_CHECK;
 
-/* Takes the questions from contexts that CONTEXTS lacks, and refuses other numbers of tokens than the table's; may_cut: there
- * may be more. */
+/* Takes the questions from contexts that CONTEXTS lacks, and refuses other numbers of tokens than the table's; may_cut:
+ * there may be more. */
 int drift_check_contexts(struct drift *d, const struct contexts *c, bool may_cut, struct err *err) MUST_CHECK;
 
 /* Refuses an embedder other than the table's. */
@@ -106,8 +106,8 @@ struct drift_round {
 int drift_write_round(const struct drift *d, const char *path, struct drift_round round, int *n,
                       struct err *err) MUST_CHECK;
 
-/* docs/formats/streams.md. A missing file is an empty one. Rows of other configs, and of contexts about which the table has
- * more answers now, are dropped. */
+/* docs/formats/streams.md. A missing file is an empty one. Rows of other configs, and of contexts about which the table
+ * has more answers now, are dropped. */
 struct drift_row {
     const char *context, *config; // borrowed from the JSON
     int64_t n_known;

@@ -1,7 +1,7 @@
 /* drift_served.c - a server's log line by line, and the untouched cache's answers to the same questions. */
 #include "drift/drift_served.h"
 
-#include "base/archive.h"
+#include "logs/archive.h"
 #include "base/array.h"
 #include "base/file.h"
 

@@ -1,5 +1,5 @@
-/* drift_served.h - answers that a server gave, from its log: JSON Lines without header or end line, plain or compressed.
- * docs/formats/streams.md has the fields. Other lines are counted and skipped.
+/* drift_served.h - answers that a server gave, from its log: JSON Lines without header or end line, plain or
+ * compressed. docs/formats/streams.md has the fields. Other lines are counted and skipped.
  *
  *     served_read(&s, path, &err);                        // for each log
  *     served_pair(&s, &err);                              // after the last

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* A drift of .4 is seen soonest with the strong bet, a small or noisy one with the weak. 1 would lose all its wealth on one
- * similarity of 1. */
+/* A drift of .4 is seen soonest with the strong bet, a small or noisy one with the weak. 1 would lose all its wealth on
+ * one similarity of 1. */
 static const double bets[DRIFT_BETS] = { 0.1, 0.3, 0.9 };
 
 double drift_floor(double predicted, double sd)

@@ -1,6 +1,7 @@
 /* prefix.c - which prefix of a prompt is already computed? Compiled against an installed EvicPress:
  *
- *     cc prefix.c $(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable=libdir evicpress) -pthread -o prefix
+ *     cc prefix.c $(pkg-config --cflags --libs evicpress) -Wl,-rpath,$(pkg-config --variable=libdir evicpress) \
+ *         -pthread -o prefix
  *     echo 101 7592 2088 ... | ./prefix manifest.jsonl
  *
  * Reads token ids, one prompt per line. For each prompt it fetches the payload of the longest placed prefix and prints

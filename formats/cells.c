@@ -136,25 +136,31 @@ int cells_read_bytes(struct cells *c, const struct rows_bytes *bytes, const stru
 
 /* ---- what a plan chose ------------------------------------------------------------ */
 
-/* Adds a test question over the variant that its context has; of: ids -> numbers of the compressed placements. */
-static int choose(const struct cells_reading *r, const struct manifest *m, const struct map *of, const int *placed,
-                  int q, struct err *err)
+struct compressed {
+    struct map ids;      // of the known contexts that are compressed
+    const char **config; // (ids.n): of each
+};
+
+/* Adds a test question over the variant that its context has. */
+static int choose(const struct cells_reading *r, const struct compressed *of, int q, struct err *err)
 {
     const struct question *question = &r->questions->at[q];
     size_t n = strlen(question->context);
-    int i = question->split == SPLIT_TEST ? map_find(of, question->context, n) : -1;
+    int i = question->split == SPLIT_TEST ? map_find(&of->ids, question->context, n) : -1;
 
     if (i < 0)
         return 0;
     if (map_add(&r->cells->contexts, question->context, n, NULL) == MAP_NOMEM)
         return err_nomem(err);
-    return add_cell(r, q, "none", err) ? err->code : add_cell(r, q, m->at[placed[i]].config, err);
+    return add_cell(r, q, "none", err) ? err->code : add_cell(r, q, of->config[i], err);
 }
 
-/* Fills `of` and `placed` with the compressed contexts that are known. */
-static int list_compressed(const struct cells_reading *r, const struct manifest *m, struct map *of, int *placed,
+static int list_compressed(const struct cells_reading *r, const struct manifest *m, struct compressed *of,
                            struct err *err)
 {
+    of->config = calloc((size_t)m->n + 1, sizeof(*of->config));
+    if (!of->config)
+        return err_nomem(err);
     for (int i = 0; i < m->n; i++) {
         const struct placement *p = &m->at[i];
         if (p->tier < 0 || strcmp(p->config, "none") == 0)
@@ -163,8 +169,8 @@ static int list_compressed(const struct cells_reading *r, const struct manifest 
             r->cells->n_unknown++;
             continue;
         }
-        placed[of->n] = i;
-        if (map_add(of, p->id, strlen(p->id), NULL) == MAP_NOMEM)
+        of->config[of->ids.n] = p->config;
+        if (map_add(&of->ids, p->id, strlen(p->id), NULL) == MAP_NOMEM)
             return err_nomem(err);
     }
     return 0;
@@ -172,15 +178,14 @@ static int list_compressed(const struct cells_reading *r, const struct manifest 
 
 static int choose_all(const struct cells_reading *r, const struct manifest *m, struct err *err)
 {
-    struct map of = { 0 };
-    int *placed = calloc((size_t)m->n + 1, sizeof(*placed));
-    int code = placed ? list_compressed(r, m, &of, placed, err) : err_nomem(err);
+    struct compressed of = { 0 };
+    int code = list_compressed(r, m, &of, err);
 
     for (int q = 0; q < r->questions->n && !code; q++)
-        code = choose(r, m, &of, placed, q, err);
-    r->cells->n_untested = of.n - r->cells->contexts.n;
-    map_release(&of);
-    free(placed);
+        code = choose(r, &of, q, err);
+    r->cells->n_untested = of.ids.n - r->cells->contexts.n;
+    map_release(&of.ids);
+    free(of.config);
     return code;
 }
 

@@ -19,7 +19,8 @@ struct cells {
     struct map contexts; // ids
     struct map wanted;   // private: (question, config) in numbers
     struct json *header; // of the stream, or NULL
-    /* What cells_chosen() left out: contexts that are placed, but unknown; compressed contexts without test questions. */
+    /* What cells_chosen() left out: contexts that are placed, but unknown; compressed contexts without test
+     * questions. */
     int n_unknown, n_untested;
 };
 

@@ -33,6 +33,9 @@ struct turn {
     size_t n; // bytes of the text; turns follow each other without gaps
 };
 
+/* Bytes of the longest text: 10 million tokens. rows.h can still read the escaped line of such a text. */
+enum { CONTEXT_MAX_TEXT = 32 << 20 };
+
 struct context {
     char *id, *dataset, *text, *ask;
     struct {

@@ -76,17 +76,16 @@ struct manifest {
     double alpha, objective, upper_bound, gap; // upper_bound, gap NAN: the solver gives none of them
     double slo_ttft_s, slo_weight;             // the promised TTFT, and the cost of lateness; 0: nothing is promised
     bool optimal;                              // the solver has proved that no plan has a higher objective
-    double gain_gap;    // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
-    double move_cost;   // utility that the objective loses per byte that the operations write
-    double pack_weight; // utility that it loses per second of packing (placement/placement.h)
-    double
-        decode_s_per_byte; // seconds that an answer takes to read a byte of the cache once for each of its tokens; 0: they
-                           // do not count
-    double move_price;     // further utility per byte, from the cap max_move: counts in upper_bound only
-    int64_t max_move;      // bytes; INT64_MAX: no cap
-    bool predicted;        // the plan uses predicted train qualities
+    double gain_gap;          // (upper_bound - objective) / (upper_bound - utility of recomputing all); NAN: not known
+    double move_cost;         // utility that the objective loses per byte that the operations write
+    double pack_weight;       // utility that it loses per second of packing (placement/placement.h)
+    double decode_s_per_byte; // that an answer takes to read the cache once for each of its tokens; 0: uncounted
+    double move_price;        // further utility per byte, from the cap max_move: counts in upper_bound only
+    int64_t max_move;         // bytes; INT64_MAX: no cap
+    bool predicted;           // the plan uses predicted train qualities
     bool scale_same; // a second answer of the uncompressed cache has quality 1 (evp-plan --quality-scale same-meaning)
-    /* floors that the plan keeps, of quality - sure_z * quality_sd; 0: none. A live plan has min_quality for new contexts */
+    /* floors that the plan keeps, of quality - sure_z * quality_sd; 0: none. A live plan has min_quality for new
+     * contexts */
     double min_quality, min_quality_worst, min_facts, sure_z;
     enum manifest_sharing sharing; // what serves contexts that are not stored
     bool measured_only;            // the plan uses only variants that answered train questions

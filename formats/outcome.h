@@ -55,9 +55,8 @@ static inline void outcome_add(struct outcome_sums *s, const struct outcome *o, 
 }
 
 /* A line of the manifest's comparison; a longer name is cut to MANIFEST_CONFIG - 1 bytes. Means over no accesses are
- * NAN, and so is quality_test unless every compressed context has one. Contexts count as independent, except that all share the
- * doubt about the configs' means.
- * */
+ * NAN, and so is quality_test unless every compressed context has one. Contexts count as independent, except that all
+ * share the doubt about the configs' means. */
 struct manifest_total outcome_total(const struct outcome_sums *s, const char *name);
 
 /* The share of the possible gain over recomputing everything that a plan misses at most: (upper_bound - objective) /

@@ -60,8 +60,8 @@ struct json *payload_sums(const struct payload *p, struct err *err);
 const char *payload_sum(const struct json *sums, const char *tensor);
 
 /* The checksums of single heads, so that a reader of some heads need not read the others: payload_head_sums() as
- * payload_sums(), NULL without an error if there are none; payload_head_sum() a member of it as 16 hex digits for each of
- * the tensor's dim[0] heads, or NULL. */
+ * payload_sums(), NULL without an error if there are none; payload_head_sum() a member of it as 16 hex digits for each
+ * of the tensor's dim[0] heads, or NULL. */
 struct json *payload_head_sums(const struct payload *p);
 const char *payload_head_sum(const struct json *member, const struct st_tensor *t);
 

@@ -49,17 +49,17 @@ int rules_read(struct rule *rule, const char *path, const struct map *ids, int64
     return rows_each(path, "rules", add_row, &r, err);
 }
 
-int rules_digest(const struct rule *rule, const char *const *id, const int *order, int n, char hex[DIGEST_HEX],
-                 struct err *err)
+int rules_digest(const struct rules_in_order *rules, char hex[DIGEST_HEX], struct err *err)
 {
     struct buf text = { 0 };
     int code = 0;
 
     *hex = '\0';
-    for (int i = 0; i < n; i++) {
-        const struct rule *r = &rule[order[i]];
+    for (int i = 0; i < rules->n; i++) {
+        const struct rule *r = &rules->rule[rules->order[i]];
         if (r->min_quality > 0 || r->min_facts > 0 || *r->tier)
-            buf_printf(&text, "%s\t%.17g\t%.17g\t%s\n", id[order[i]], r->min_quality, r->min_facts, r->tier);
+            buf_printf(&text, "%s\t%.17g\t%.17g\t%s\n", rules->id[rules->order[i]], r->min_quality, r->min_facts,
+                       r->tier);
     }
     if (buf_failed(&text))
         code = err_nomem(err);

@@ -24,8 +24,15 @@ struct rule {
 int rules_read(struct rule *rule, const char *path, const struct map *ids, int64_t *unknown,
                struct err *err) MUST_CHECK;
 
-/* SHA-256 of the rules of n contexts, taken in the order order[0], order[1], ...; "": there are none. */
-int rules_digest(const struct rule *rule, const char *const *id, const int *order, int n, char hex[DIGEST_HEX],
-                 struct err *err) MUST_CHECK;
+/* The rules of n contexts and their ids, taken in the order order[0], order[1], ... */
+struct rules_in_order {
+    const struct rule *rule;
+    const char *const *id;
+    const int *order;
+    int n;
+};
+
+/* SHA-256 of them; "": there are none. */
+int rules_digest(const struct rules_in_order *rules, char hex[DIGEST_HEX], struct err *err) MUST_CHECK;
 
 #endif

@@ -137,8 +137,8 @@ int tier_add_load(struct tier *t, const struct tier_load *load, struct err *err)
  * single read. */
 void tier_set_reads(struct tier *t, int reads);
 
-/* Checks that all tiers of a pool give the same capacity, and that no tier's state is in a folder of another. ERR_FORMAT
- * names two tiers. */
+/* Checks that all tiers of a pool give the same capacity, and that no tier's state is in a folder of another.
+ * ERR_FORMAT names two tiers. */
 int tiers_check_together(const struct tiers *t, struct err *err) MUST_CHECK;
 
 #endif

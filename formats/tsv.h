@@ -20,8 +20,8 @@ struct tsv {
     int n_columns, n;
 };
 
-/* From n bytes. ERR_FORMAT: a line that is cut or longer than the first, a cell that is not a number, too many columns. On
- * failure nothing is left to release. */
+/* From n bytes. ERR_FORMAT: a line that is cut or longer than the first, a cell that is not a number, too many columns.
+ * On failure nothing is left to release. */
 int tsv_parse(struct tsv *t, const char *text, size_t n, enum tsv_first first, struct err *err) MUST_CHECK;
 int tsv_read(struct tsv *t, const char *path, enum tsv_first first, struct err *err) MUST_CHECK;
 void tsv_release(struct tsv *t); // zeroed is fine

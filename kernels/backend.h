@@ -35,7 +35,7 @@
 #define EVP_BACKEND_H
 
 #include "base/err.h"
-#include "base/quant_row.h"
+#include "codes/quant_row.h"
 #include "kernels/kv.h"
 
 #include <stdbool.h>
@@ -201,7 +201,7 @@ struct moment_job {
  *     zero = f16(min), scale = f16((max - zero) / (2^bits - 1)), code = round_half_even(clamp((x - zero) / scale))
  * clamp: to 0 .. 2^bits - 1. Where scale is 0, code is 0. Beyond f16's range f16() gives the nearest finite f16.
  *
- * The other formats are those of base/quant_row.h: rows one by one, codes and scales row after row. */
+ * The other formats are those of codes/quant_row.h: rows one by one, codes and scales row after row. */
 enum quant_lines { QUANT_COLUMNS, QUANT_ROWS };
 struct quant_item {
     enum quant_lines lines;

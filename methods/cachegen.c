@@ -8,7 +8,7 @@
  * Row i of each head is token i: of a chain the kept rows as if they were consecutive; where heads differ in length, a
  * token's maximum is that of the heads that have so many rows.
  *
- * Streams: the symbols of one channel and up to 256 consecutive tokens (formats/arithmetic.h), with a CDF of the
+ * Streams: the symbols of one channel and up to 256 consecutive tokens (codes/arithmetic.h), with a CDF of the
  * channel, made of how often each symbol occurs in these tokens (cdf=chunk) or in all (cdf=context):
  *     bound[s] = floor(65503 * (share of symbols below s)) + s
  * Tensors, after `k_` or `v_`, head after head, in each chunk after chunk of 256 tokens, in each channel after channel:
@@ -23,9 +23,9 @@
  * are LMCache's. For contexts of thousands of tokens one CDF takes less: 0.172 of the cache of 2,044 tokens of
  * SmolLM2-135M, with CDFs for each chunk 0.225 (tests/golden/cachegen/oracle). So cdf=context is the default.
  */
-#include "base/half.h"
+#include "codes/half.h"
 #include "base/parallel.h"
-#include "formats/cachegen_codes.h"
+#include "codes/cachegen_codes.h"
 #include "methods/registry.h"
 
 #include <stdatomic.h>

@@ -1,7 +1,7 @@
 /* head_work.c - copies the cache to the host layer by layer and gives the heads of a layer to threads. */
 #include "methods/head_work.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 #include "base/parallel.h"
 #include "methods/method_plugin.h"
 

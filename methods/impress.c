@@ -23,7 +23,7 @@
 #include "methods/head_work.h"
 #include "methods/registry.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
  * Source: Liu et al., "KIVI: A Tuning-Free Asymmetric 2bit Quantization for KV Cache" (ICML 2024) and its code
  * (models/llama_kivi.py, quant/new_pack.py), as used for prefill.
  */
-#include "formats/kivi_codes.h"
+#include "codes/kivi_codes.h"
 #include "methods/registry.h"
 
 enum { BITS, GROUP, RESIDUAL };

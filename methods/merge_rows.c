@@ -2,7 +2,7 @@
  * hold them, rounded to bf16. */
 #include "methods/variant_internal.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 #include "methods/head_work.h"
 
 #include <stdlib.h>

@@ -37,7 +37,7 @@
 #define EVP_METHOD_H
 
 #include "base/err.h"
-#include "formats/row_format.h"
+#include "codes/row_format.h"
 #include "kernels/backend.h"
 #include "kernels/kv.h"
 #include "methods/config.h"

@@ -4,7 +4,7 @@
  */
 #include "methods/packed_payload.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 #include "methods/variant_internal.h"
 
 #include <assert.h>

@@ -2,7 +2,7 @@
 #ifndef EVP_REGISTRY_H
 #define EVP_REGISTRY_H
 
-#include "formats/row_format.h"
+#include "codes/row_format.h"
 #include "methods/method.h"
 
 #include <math.h>

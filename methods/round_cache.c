@@ -1,7 +1,7 @@
 /* round_cache.c - rounds a cache to bf16, so that answers come from the numbers that an engine reads from a payload. */
 #include "methods/variant_internal.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 
 /* Rounds n numbers on the device to bf16. */
 static int round_numbers(struct backend *be, float *at, size_t n, struct err *err)

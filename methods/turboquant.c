@@ -21,7 +21,7 @@
  * outliers=32 at 3 bits; it chooses outliers for all heads together, and by the keys for the values too. The paper's second
  * quantiser, which corrects inner products by the signs of residuals, is in neither.
  */
-#include "base/quant_rotation.h"
+#include "codes/quant_rotation.h"
 #include "methods/registry.h"
 
 enum { BITS, ROTATION, OUTLIERS, NORM, VALUES_AS };

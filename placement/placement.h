@@ -126,10 +126,10 @@ struct placement_packing {
     double gpu_s, tier_s;
 };
 
-/* For a row under a placement: TTFT in seconds, its standard deviation, utility without costs of writing, bytes that must
- * be written, the seconds of packing that takes (of a GPU for the prefill, unless a cache only moves, and of the tier for
- * the write), and its costs: move_cost for the bytes, pack_weight for the seconds. Compressing takes a few percent of the
- * prefill, and is left out. */
+/* For a row under a placement: TTFT in seconds, its standard deviation, utility without costs of writing, bytes that
+ * must be written, the seconds of packing that takes (of a GPU for the prefill, unless a cache only moves, and of the
+ * tier for the write), and its costs: move_cost for the bytes, pack_weight for the seconds. Compressing takes a few
+ * percent of the prefill, and is left out. */
 double placement_ttft(const struct placement_input *in, int row, struct plan_placement c);
 double placement_ttft_sd(const struct placement_input *in, int row, struct plan_placement c);
 double placement_utility(const struct placement_input *in, int row, struct plan_placement c);
@@ -148,9 +148,9 @@ struct placement_plan {
     struct plan plan; // plan_release() frees
 };
 
-/* Solves, within in->max_move and, with in->load.rate, at prices for the time of GPUs and tiers. ERR_FAIL: contexts pinned
- * to a tier do not fit there together, every plan writes more than max_move, or every one found needs more time than
- * there is. After a failure there is nothing to release. */
+/* Solves, within in->max_move and, with in->load.rate, at prices for the time of GPUs and tiers. ERR_FAIL: contexts
+ * pinned to a tier do not fit there together, every plan writes more than max_move, or every one found needs more time
+ * than there is. After a failure there is nothing to release. */
 int placement_solve(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
                     const struct plan_effort *effort, struct err *err) MUST_CHECK;
 
@@ -203,8 +203,8 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
 int placement_write(const struct manifest *m, const struct placement_plan *p, const char *path, struct rows_made made,
                     struct err *err) MUST_CHECK;
 
-/* Turns the counts in in->frequency into uses expected in the next period (placement_rates.c). before: (C by row) counts
- * of the period before, which was as long. */
+/* Turns the counts in in->frequency into uses expected in the next period (placement_rates.c). before: (C by row)
+ * counts of the period before, which was as long. */
 void placement_learn_rates(struct placement_input *in, const double *before);
 
 /* What a plan brings in a log of a later time: gain in utility over recomputing everything. */

@@ -2,7 +2,7 @@
  * because each refers to those before it. */
 #include "placement/placement_internal.h"
 
-#include "formats/access.h"
+#include "logs/access.h"
 #include "profiler/score/score.h"
 
 #include <math.h>
@@ -114,7 +114,8 @@ static int read_rules(struct placement_input *in, const struct placement_files *
         in->left_out.pins_unknown += !known;
     }
     /* in the order of the ids, so that tables of the same contexts agree */
-    return rules_digest(in->rule, in->table.context_id, in->row, in->table.n_contexts, in->rules_digest, err);
+    const struct rules_in_order all = { in->rule, in->table.context_id, in->row, in->table.n_contexts };
+    return rules_digest(&all, in->rules_digest, err);
 }
 
 /* A context can stay where the previous manifest has it if its tokens are the same, the table has the config, and
@@ -178,7 +179,8 @@ static int predict(struct placement_input *in, const struct placement_files *fil
     return code;
 }
 
-/* 0: as far away as the answer to another question; 1: as near as a second answer of the uncompressed cache, or nearer. */
+/* 0: as far away as the answer to another question; 1: as near as a second answer of the uncompressed cache, or
+ * nearer. */
 static double as_same(double quality, double unrelated, double same)
 {
     return isnan(quality) ? quality : fmin(fmax(score_kept(quality, unrelated, same), 0), 1);

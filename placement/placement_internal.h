@@ -153,8 +153,8 @@ int placement_check_fills(const struct tiers *tiers, const double *price, const 
 int placement_find_prefixes(struct placement_input *in, struct err *err) MUST_CHECK;
 void placement_prefixes_release(struct placement_prefixes *p);
 
-/* What a use saves, in seconds, that finds a node's whole chunks of an uncompressed cache on a tier; NAN: there are none.
- * And one that finds a node's context stored as `at`: seconds, and gain in utility per use. */
+/* What a use saves, in seconds, that finds a node's whole chunks of an uncompressed cache on a tier; NAN: there are
+ * none. And one that finds a node's context stored as `at`: seconds, and gain in utility per use. */
 double placement_chunks_saved(const struct placement_input *in, int node, int tier);
 double placement_beginning_saved(const struct placement_input *in, int node, struct plan_placement at);
 double placement_beginning_gain(const struct placement_input *in, int node, struct plan_placement at);

@@ -1,11 +1,12 @@
 /* placement_prefixes.c - contexts whose tokens begin with another's, as the trees of planner/forest.h.
  *
- * The table's prefix digests say which chunks of 256 tokens contexts have in common. A context begins another one if all
- * its whole chunks do; its tokens after these, which no digest of the other covers, are taken to agree. Of several
+ * The table's prefix digests say which chunks of 256 tokens contexts have in common. A context begins another one if
+ * all its whole chunks do; its tokens after these, which no digest of the other covers, are taken to agree. Of several
  * contexts that end within the same chunk none is taken to begin another.
  *
- * What a use saves: the prefill of the beginning, less reading and decompression. The prefill of a beginning is the least
- * that the prefill curves of the contexts with this beginning say, so that no context saves more than its own prefill.
+ * What a use saves: the prefill of the beginning, less reading and decompression. The prefill of a beginning is the
+ * least that the prefill curves of the contexts with this beginning say, so that no context saves more than its own
+ * prefill.
  */
 #include "placement/placement_internal.h"
 
@@ -61,8 +62,8 @@ static size_t common(const char *a, const char *b)
     return n / HEX;
 }
 
-/* Adds the nodes of contexts with the same chain below the node at hand, whose chain is a beginning of it. Returns their
- * node, or an error. */
+/* Adds the nodes of contexts with the same chain below the node at hand, whose chain is a beginning of it. Returns
+ * their node, or an error. */
 static int add_group(struct drafts *d, int top, const struct chain *group, int n, struct err *err)
 {
     size_t n_chunks = strlen(group->hex) / HEX;
@@ -363,12 +364,10 @@ int placement_solve_problem(struct plan *plan, const struct placement_input *in,
 
 /* ---- what serves each context under a plan ------------------------------------------------ */
 
-static void take_use(const struct placement_input *in, const struct forest *f, int v, const struct forest_use *from,
+/* What the node that serves a context brings it. */
+static void take_use(const struct placement_input *in, const struct forest *f, const struct forest_use *from,
                      const struct plan_placement *placement, struct placement_use *to)
 {
-    *to = (struct placement_use){ .row = -1 };
-    if (f->context[v] < 0 || placement[f->context[v]].tier != PLAN_RECOMPUTE || from->tier == PLAN_RECOMPUTE)
-        return;
     to->gain = from->gain;
     to->saved_s = from->gain; /* chunks of an uncompressed cache lose no quality */
     if (from->node < 0)
@@ -392,8 +391,12 @@ int placement_uses(struct placement_use **use, const struct placement_input *in,
     if (!code)
         code = from && *use ? forest_serve(&f, placement, from, err) : err_nomem(err);
     for (int v = 0; v < f.n && !code; v++)
-        if (f.context[v] >= 0)
-            take_use(in, &f, v, &from[v], placement, &(*use)[f.context[v]]);
+        if (f.context[v] >= 0) {
+            struct placement_use *to = &(*use)[f.context[v]];
+            *to = (struct placement_use){ .row = -1 };
+            if (placement[f.context[v]].tier == PLAN_RECOMPUTE && from[v].tier != PLAN_RECOMPUTE)
+                take_use(in, &f, &from[v], placement, to);
+        }
     close_forest(&f);
     free(from);
     if (code) {

@@ -1,10 +1,11 @@
 /* placement_rates.c - from counts to expected uses, and what a plan brings in a log that planning has not seen.
  *
- * A count is not a rate: of contexts that came once few come again, and of those that came a hundred times most. How many
- * uses follow n is learned from two periods (H. Robbins, An empirical Bayes approach to statistics, 1956): over the
- * contexts whose count before was in n's class, the uses that came after, divided by those before. Classes double: 1, 2,
- * 3-4, 5-8, ...; one with few uses is drawn towards the ratio of all. n is the count now, and of the one before as much
- * as that ratio. In all as many uses are expected of the known contexts as that ratio says: the others are new ones.
+ * A count is not a rate: of contexts that came once few come again, and of those that came a hundred times most. How
+ * many uses follow n is learned from two periods (H. Robbins, An empirical Bayes approach to statistics, 1956): over
+ * the contexts whose count before was in n's class, the uses that came after, divided by those before. Classes double:
+ * 1, 2, 3-4, 5-8, ...; one with few uses is drawn towards the ratio of all. n is the count now, and of the one before
+ * as much as that ratio. In all as many uses are expected of the known contexts as that ratio says: the others are new
+ * ones.
  */
 #include "placement/placement_internal.h"
 

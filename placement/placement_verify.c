@@ -7,6 +7,7 @@
  */
 #include "placement/placement_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const double relative = 1e-9; // sums of a million terms in another order differ by less
@@ -58,10 +59,17 @@ static int check_variants(const struct placement_input *in, const struct placeme
     return 0;
 }
 
+/* Where the manifest has a context; config -1: under one that the table lacks. */
+static struct plan_placement placed_at(const struct placement_input *in, const struct placement *p)
+{
+    return (struct plan_placement){ table_find_config(&in->table, p->config), p->tier };
+}
+
 /* Checks the row's numbers about the placement against the table. use: (C) what serves each row; NULL: nothing. */
-static int check_numbers(const struct placement_input *in, const struct placement *p, int row, struct plan_placement c,
+static int check_numbers(const struct placement_input *in, const struct placement *p, int row,
                          const struct placement_use *use, struct err *err)
 {
+    struct plan_placement c = placed_at(in, p);
     bool stored = c.tier != PLAN_RECOMPUTE;
     double bytes = stored ? (double)in->table.cell_bytes[table_cell(&in->table, row, c.config)] : 0;
     int of = row;
@@ -116,17 +124,16 @@ static int check_row(const struct placement_input *in, const struct placement *p
 {
     const struct table *t = &in->table;
     int row = map_find(&t->ids, p->id, strlen(p->id));
-    struct plan_placement c = { table_find_config(t, p->config), p->tier };
 
     if (row == MAP_ABSENT)
         return p->operation == OP_EVICT ? 0 : err_set(err, ERR_FORMAT, "context '%s' is not in the table", p->id);
-    if (c.config < 0)
+    if (placed_at(in, p).config < 0)
         return err_set(err, ERR_FORMAT, "context '%s': the table has no config '%s'", p->id, p->config);
     if (strcmp(p->token_digest, t->context_token_digest[row]) != 0)
         return err_set(err, ERR_FORMAT, "context '%s': its token digest differs from the table's", p->id);
-    if (check_numbers(in, p, row, c, use, err))
+    if (check_numbers(in, p, row, use, err))
         return err->code;
-    add_row(in, row, c, use, sums);
+    add_row(in, row, placed_at(in, p), use, sums);
     return 0;
 }
 

@@ -1,7 +1,9 @@
-/* placement_verify_prefixes.c - the bound of a manifest whose contexts serve each other, with none of the solver's code.
+/* placement_verify_prefixes.c - the bound of a manifest whose contexts serve each other, with none of the solver's
+ * code.
  *
  * As planner/forest.h, but F of a node is a table: one value for every gain that its parent can be served with. Those
- * are 0, and for each node above, from the root down, the gains of its context's variants and of its chunks on each tier.
+ * are 0, and for each node above, from the root down, the gains of its context's variants and of its chunks on each
+ * tier.
  */
 #include "placement/placement_internal.h"
 
@@ -60,8 +62,8 @@ static double reduced(const struct bounding *b, int row, int v, int t)
            b->price[t] * (double)in->table.cell_bytes[table_cell(&in->table, row, v)];
 }
 
-/* The sum of the children's F at one of their states; *more[t]: how much more it is if one of them holds an uncompressed
- * cache on tier t for this node. */
+/* The sum of the children's F at one of their states; *more[t]: how much more it is if one of them holds an
+ * uncompressed cache on tier t for this node. */
 static double sum_of_children(const struct bounding *b, int node, int at, double *more)
 {
     const struct placement_prefixes *p = &b->in->prefixes;

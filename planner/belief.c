@@ -57,7 +57,8 @@ static void find_complete(const struct belief_cells *cells, const bool *asked, b
         complete[c] = true;
 }
 
-/* The variance of similarities within the cells of a config, and its degrees of freedom; 0: no cell has two questions. */
+/* The variance of similarities within the cells of a config, and its degrees of freedom; 0: no cell has two
+ * questions. */
 static double pooled_within(const struct belief_cells *cells, int v, double *freedom)
 {
     double squares = 0;

@@ -45,17 +45,18 @@ struct believed {
 
 /* Fits *b; belief_release() frees it.
  *
- * within: pooled over the config's cells, and drawn towards that of all configs, which counts as three degrees of freedom.
- * mean, between: moments over the contexts that answered under every asked config (over all cells when there is no such
- * context), then four rounds of EM over all cells. between is then drawn towards the common ratio of between to within
- * over all configs, with weight 10 / (9 + contexts), because few contexts say little about a variance.
+ * within: pooled over the config's cells, and drawn towards that of all configs, which counts as three degrees of
+ * freedom. mean, between: moments over the contexts that answered under every asked config (over all cells when there
+ * is no such context), then four rounds of EM over all cells. between is then drawn towards the common ratio of between
+ * to within over all configs, with weight 10 / (9 + contexts), because few contexts say little about a variance.
  *
- * One context says nothing of it: so a tenth of `within`, the usual ratio, counts as the `between` of five contexts more. The mean itself is in doubt, too: its error's variance is that of a mean of
- * independent contexts, each with between + within / questions, and enters a prediction as far as that leans on the mean.
+ * One context says nothing of it: so a tenth of `within`, the usual ratio, counts as the `between` of five contexts
+ * more. The mean itself is in doubt, too: its error's variance is that of a mean of independent contexts, each with
+ * between + within / questions, and enters a prediction as far as that leans on the mean.
  *
  * A prior replaces the moments. In them and in EM it counts as BELIEF_PRIOR_CONTEXTS contexts with
- * BELIEF_PRIOR_QUESTIONS questions each. Where no cell of any config has two questions, within explains all variance of a
- * config's means, or with one context is 0.07, as usual. Returns 0 or ERR_NOMEM. */
+ * BELIEF_PRIOR_QUESTIONS questions each. Where no cell of any config has two questions, within explains all variance of
+ * a config's means, or with one context is 0.07, as usual. Returns 0 or ERR_NOMEM. */
 int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *err) MUST_CHECK;
 void belief_release(struct belief *b); // zeroed is fine
 

@@ -1,5 +1,5 @@
-/* forest.c - what serves a node under a plan; the best placements of trees at given prices. The nodes of a group of trees
- * are visited from the last to the first, so the functions of a node's children lie on top of a stack. */
+/* forest.c - what serves a node under a plan; the best placements of trees at given prices. The nodes of a group of
+ * trees are visited from the last to the first, so the functions of a node's children lie on top of a stack. */
 #include "planner/forest_internal.h"
 
 #include "base/parallel.h"
@@ -78,8 +78,8 @@ static int by_knapsack_and_bytes(const void *a, const void *b)
     return x->tier != y->tier ? x->tier - y->tier : x->config - y->config;
 }
 
-/* Removes options that a smaller one of the same knapsack is not worse than, for the context and for nodes below. Returns
- * the number that is left. */
+/* Removes options that a smaller one of the same knapsack is not worse than, for the context and for nodes below.
+ * Returns the number that is left. */
 static size_t prune(const struct forest *f, struct forest_option *o, size_t n)
 {
     size_t kept = 0, begin = 0;

@@ -13,17 +13,17 @@
  *
  *     sum over stored contexts of their utility  +  sum over the other nodes of (recompute + frequency * gain)
  *
- * For given prices per byte the best placements of a tree follow from one pass from its leaves to its root. Let
- * F_v(g) be the most that the subtree of v can be worth, less the price of its bytes, when the parent of v is served
- * with the gain g. Then
+ * For given prices per byte the best placements of a tree follow from one pass from its leaves to its root. Let F_v(g)
+ * be the most that the subtree of v can be worth, less the price of its bytes, when the parent of v is served with the
+ * gain g. Then
  *
  *     F_v(g) = max(recompute_v + frequency_v * g + sum over children k of F_k(g),  P_v)
  *
  * where P_v is the best with v stored, or served by chunks of a cache below; it does not depend on g. So F_v is convex,
- * rising and piecewise linear: a few bends, kept sorted. H_v(t) is the best when some uncompressed cache in the subtree,
- * on tier t, serves v and all above it; P_v is the maximum of these and of every candidate c of v,
- * utility_c - price * bytes_c + sum of F_k(gain_c). The sum of the roots' F(0) plus price * capacity bounds every plan
- * (Lagrangian duality, as in plan.h), and cutting planes find the best prices.
+ * rising and piecewise linear: a few bends, kept sorted. H_v(t) is the best when some uncompressed cache in the
+ * subtree, on tier t, serves v and all above it; P_v is the maximum of these and of every candidate c of v, utility_c -
+ * price * bytes_c + sum of F_k(gain_c). The sum of the roots' F(0) plus price * capacity bounds every plan (Lagrangian
+ * duality, as in plan.h), and cutting planes find the best prices.
  */
 #ifndef EVP_FOREST_H
 #define EVP_FOREST_H
@@ -40,7 +40,8 @@ struct forest {
     double *frequency; // (N) uses; 0 where there is no context
     double *part; // (N, T) gain of a use that is served by chunks of an uncompressed cache (config 0) on a tier; NAN:
                   // it has no whole chunks, nor have the other nodes of its tree. NULL: tiers do not find chunks
-    /* What a use of a node below gains from a stored variant of a node's context. May be called from several threads. */
+    /* What a use of a node below gains from a stored variant of a node's context. May be called from several
+     * threads. */
     double (*gain)(const void *arg, int node, struct plan_placement at);
     const void *arg;
 };
@@ -56,8 +57,8 @@ struct forest_use {
 int forest_serve(const struct forest *f, const struct plan_placement *placement, struct forest_use *use,
                  struct err *err) MUST_CHECK;
 
-/* plan_solve() of the optimal solver, for contexts that form a forest. The bound holds for every plan; the plan is found
- * by choosing again and again for some contexts, one of each tree or all leaves, while the others stay. */
+/* plan_solve() of the optimal solver, for contexts that form a forest. The bound holds for every plan; the plan is
+ * found by choosing again and again for some contexts, one of each tree or all leaves, while the others stay. */
 int forest_solve(struct plan *plan, const struct plan_problem *problem, const struct forest *f,
                  const struct plan_effort *effort, struct err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
 /* forest_solve.c - prices of a forest by cutting planes; a plan that fits, made better some contexts at a time.
  *
- * With one context of each tree free and all others fixed, the trees are independent, and what a tree is worth with each
- * placement of its free context is known: a problem for plan_solve(). So are contexts that none begins with: all but
- * those whose chunks serve others may be free together.
+ * With one context of each tree free and all others fixed, the trees are independent, and what a tree is worth with
+ * each placement of its free context is known: a problem for plan_solve(). So are contexts that none begins with: all
+ * but those whose chunks serve others may be free together.
  */
 #include "planner/forest_internal.h"
 
@@ -481,8 +481,8 @@ static int start_from(struct search *s, struct rounds *r, const struct plan_plac
     return 0;
 }
 
-/* Plays from a first plan, then from the best one with some contexts taken out, while that takes little. The best plan is
- * in r->placement at the end. */
+/* Plays from a first plan, then from the best one with some contexts taken out, while that takes little. The best plan
+ * is in r->placement at the end. */
 static int try_starts(struct search *s, struct rounds *r, struct plan_placement *best, struct err *err)
 {
     int work = (int)(ROUNDS_WORK / ((int64_t)(s->f->n + 1) * (s->problem->n_tiers + 2))), code = 0;

@@ -6,6 +6,7 @@
  */
 #include "planner/moves.h"
 
+#include <stddef.h>
 #include <math.h>
 
 enum { PAIR_BUDGET = 40000000 };

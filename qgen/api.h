@@ -1,20 +1,20 @@
 /* api.h - questions from a model behind OpenAI-compatible services: POST {base}/chat/completions.
  *
- * Requests are dealt to the endpoints in proportion to their weights. A request that an endpoint does not answer goes to
- * another one; an endpoint that answers none gets no more.
+ * Requests are dealt to the endpoints in proportion to their weights. A request that an endpoint does not answer goes
+ * to another one; an endpoint that answers none gets no more.
  *
  * `concurrency` requests are in flight. A request that times out, breaks, or is answered with 408, 429, 5xx or nonsense
  * is sent again after an exponential backoff with full jitter, or after the delay in Retry-After. Meanwhile it keeps
- * its slot among the requests in flight, so a busy service does not get more work. A feature that the service lacks (JSON schema, JSON, system message,
- * reasoning_effort) is left out of later requests as soon as a refusal names it. While a service has only failed so
- * far, the third try of a request leaves out its response format; if that brings the first answer, later requests do
- * the same.
+ * its slot among the requests in flight, so a busy service does not get more work. A feature that the service lacks
+ * (JSON schema, JSON, system message, reasoning_effort) is left out of later requests as soon as a refusal names it.
+ * While a service has only failed so far, the third try of a request leaves out its response format; if that brings the
+ * first answer, later requests do the same.
  */
 #ifndef EVP_API_H
 #define EVP_API_H
 
 #include "base/err.h"
-#include "base/http.h"
+#include "qgen/http.h"
 #include "base/rng.h"
 #include "qgen/asked.h"
 #include "qgen/reply.h"
@@ -53,10 +53,10 @@ struct api_totals {
     struct usage usage;
 };
 
-/* Asks about everything that asked_next() gives, as far as the cap on the cost allows; totals: (n_endpoints). Fails with ERR_NET when the last endpoint
- * refuses the key (401, 403), cannot be used at all, leaves several contexts in a row without an answer, or refuses
- * several in a row in the same words (except that the text is too long); and under a cap when a reply does not say
- * how many tokens it took. */
+/* Asks about everything that asked_next() gives, as far as the cap on the cost allows; totals: (n_endpoints). Fails
+ * with ERR_NET when the last endpoint refuses the key (401, 403), cannot be used at all, leaves several contexts in a
+ * row without an answer, or refuses several in a row in the same words (except that the text is too long); and under a
+ * cap when a reply does not say how many tokens it took. */
 int api_ask(const struct api *api, struct asked *asked, struct api_totals *totals, struct err *err) MUST_CHECK;
 
 /* ---- decisions, on their own for tests ---------------------------------- */

@@ -73,8 +73,8 @@ bool asked_is_open(const struct asked *a, struct asked_slice s);
 /* The questions of a slice, unless it has some already; the list is taken. */
 int asked_give(struct asked *a, struct asked_slice s, struct question_list *list, struct err *err) MUST_CHECK;
 
-/* Reads a reply and adds its tokens to a->paid and *usage. ERR_FORMAT: it is of no use, and the slice is as open as before; any
- * other failure ends the run. */
+/* Reads a reply and adds its tokens to a->paid and *usage. ERR_FORMAT: it is of no use, and the slice is as open as
+ * before; any other failure ends the run. */
 int asked_read(struct asked *a, struct asked_slice s, const struct reply_body *body, struct usage *usage,
                struct err *err) MUST_CHECK;
 

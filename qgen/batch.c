@@ -1,5 +1,5 @@
-/* batch.c - see batch.h. Reading keeps the first failure of each request until the end: a later line may have the answer,
- * when the files of several batches were put together.
+/* batch.c - see batch.h. Reading keeps the first failure of each request until the end: a later line may have the
+ * answer, when the files of several batches were put together.
  */
 #include "qgen/batch.h"
 
@@ -168,7 +168,8 @@ static bool is_given(const struct json *v)
     return v && !json_is_null(v);
 }
 
-/* A reply to a request that remains. *why: the reason if it is of no use (ERR_NET or ERR_FORMAT), or if the run ends. */
+/* A reply to a request that remains. *why: the reason if it is of no use (ERR_NET or ERR_FORMAT), or if the run
+ * ends. */
 static int read_reply(struct reading *r, struct asked_slice s, const struct json *row, struct err *why)
 {
     const struct json *response = json_get(row, "response"), *body = json_get(response, "body");

@@ -1,13 +1,14 @@
-/* batch.h - requests and replies as files, in the form of OpenAI's batch API, which `vllm run-batch` reads and writes too.
+/* batch.h - requests and replies as files, in the form of OpenAI's batch API, which `vllm run-batch` reads and writes
+ * too.
  *
  * A line per request, and a line per reply, in any order:
  *
  *     {"custom_id":"evp-0123456789abcdef-2of3","method":"POST","url":"/v1/chat/completions","body":{"model":...}}
  *     {"id":"...","custom_id":"evp-0123456789abcdef-2of3","response":{"status_code":200,"body":{...}},"error":null}
  *
- * The id is made of the model, the number of questions and the id and text of the context, so a reply is never taken for
- * one to another request. A batch cannot ask again without a feature that the service lacks: its requests use a JSON
- * schema, but no system message.
+ * The id is made of the model, the number of questions and the id and text of the context, so a reply is never taken
+ * for one to another request. A batch cannot ask again without a feature that the service lacks: its requests use a
+ * JSON schema, but no system message.
  */
 #ifndef EVP_BATCH_H
 #define EVP_BATCH_H

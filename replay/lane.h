@@ -34,9 +34,8 @@ struct lane {
     double promised_ttft_s, promised_quality; // of the policy
     int64_t profiled;                         // of the policy
     double profiling_s;
-    double over; // with `validate`: bytes above a tier's capacity after any request, 0 or less
-    double
-        little; // the same, relative error of Little's law: requests in the system over time, and the sum of their times
+    double over;   // with `validate`: bytes above a tier's capacity after any request, 0 or less
+    double little; // the same, relative error of Little's law: requests in the system, and the sum of their times
     struct policy policy; // while it runs
 };
 

@@ -3,8 +3,8 @@
  * A new policy is one file with one struct policy_kind, listed in policy.c: `open` makes its state, from the text after
  * its name too; `find` tells what is held of a row that a request needs; `finish`, when the first token is out, notes
  * the use, may store what was computed, and says what is written to which tier. A request that was found is finished,
- * too. A policy with work for idle GPUs sets `idle` and `worked` (replay/simulate.h). Policies know the requests so far,
- * unless they say that they look ahead.
+ * too. A policy with work for idle GPUs sets `idle` and `worked` (replay/simulate.h). Policies know the requests so
+ * far, unless they say that they look ahead.
  */
 #ifndef EVP_POLICY_H
 #define EVP_POLICY_H
@@ -47,5 +47,9 @@ const struct policy_kind *policy_find(const char *text);
 int policy_open(struct policy *p, const char *name, const struct replay_world *w, struct placement_input *in,
                 struct err *err) MUST_CHECK;
 void policy_close(struct policy *p); // zeroed is fine
+
+/* Sets at (C by row) to where the manifest in `path` has the rows, and their frequencies in p->in; NULL: nothing is
+ * stored or used. ERR_FORMAT: a config or tier that the table or the tiers lack. */
+int policy_begin(struct policy *p, const char *path, struct plan_placement *at, struct err *err) MUST_CHECK;
 
 #endif

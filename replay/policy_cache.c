@@ -1,11 +1,11 @@
-/* policy_cache.c - the textbooks' caches (replay/object_cache.h) on all tiers: what is used is in the fastest one, what that
- * evicts goes to the next, what the last one evicts is gone. One config for all contexts: "lru" keeps caches as they
- * are, "lru+kivi:bits=4" compresses them.
+/* policy_cache.c - the textbooks' caches (replay/object_cache.h) on all tiers: what is used is in the fastest one, what
+ * that evicts goes to the next, what the last one evicts is gone. One config for all contexts: "lru" keeps caches as
+ * they are, "lru+kivi:bits=4" compresses them.
  *
  * Of a run of blocks the last ones leave first. Of the runs of a prompt, the last ones are used first, so that under
  * lru, lfu and belady nothing leaves before what follows it.
  */
-#include "formats/access.h"
+#include "logs/access.h"
 #include "replay/object_cache.h"
 #include "replay/policy.h"
 

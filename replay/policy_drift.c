@@ -4,11 +4,12 @@
  * The mean similarity of the last NEWEST answers from the variant where a context is, is compared with the quality
  * predicted for it. If it is too low, the context waits for an idle GPU, which prefills it and answers the questions of
  * these requests under every config. After each config requests have their turns. Then these answers take the place of
- * those of the profile before, the context's qualities are predicted anew (planner/belief.h), and it goes where the plan
- * wants it now (planner/incremental.h, at night's prices). Requests that do not count are not looked at.
+ * those of the profile before, the context's qualities are predicted anew (planner/belief.h), and it goes where the
+ * plan wants it now (planner/incremental.h, at night's prices). Requests that do not count are not looked at.
  *
- * An answer takes its question's prefill twice: it has about as many tokens as the question, and all answers of a config
- * are decoded together, so that a token costs what it costs in a prefill. How good an answer is, is known for nothing.
+ * An answer takes its question's prefill twice: it has about as many tokens as the question, and all answers of a
+ * config are decoded together, so that a token costs what it costs in a prefill. How good an answer is, is known for
+ * nothing.
  */
 #include "base/parse.h"
 #include "planner/belief.h"

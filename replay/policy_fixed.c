@@ -116,29 +116,33 @@ static bool placed_at(const struct placement_input *in, const struct manifest *m
     return to->config >= 0 && to->tier >= 0;
 }
 
-static int open_manifest(struct policy *p, const char *options, struct err *err)
+int policy_begin(struct policy *p, const char *path, struct plan_placement *at, struct err *err)
 {
     const struct placement_input *in = p->in;
     struct manifest m = { 0 };
+    int code = path ? manifest_read(&m, path, err) : 0;
 
-    if (*options != '=' || !options[1])
-        return err_set(err, ERR_USAGE, "needs a file: manifest=FILE");
-    if (place(p, err) || manifest_read(&m, options + 1, err))
-        return err->code;
-    struct plan_placement *at = p->state;
-    int code = 0;
     for (int c = 0; c < in->table.n_contexts && !code; c++) {
-        const struct placement *from = manifest_find(&m, in->table.context_id[c]);
+        const struct placement *from = path ? manifest_find(&m, in->table.context_id[c]) : NULL;
+        at[c] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        in->frequency[c] = from ? from->frequency : 0;
         if (from && !placed_at(in, &m, from, &at[c]))
             code = err_set(err, ERR_FORMAT, "'%s': context '%s' has a config or tier that the table or --tiers lacks",
-                           options + 1, in->table.context_id[c]);
+                           path, in->table.context_id[c]);
     }
     manifest_release(&m);
-    if (!code) {
-        world_count(p->world, p->world->warm, p->world->n, p->in->frequency);
-        promise(p, at);
-    }
     return code;
+}
+
+static int open_manifest(struct policy *p, const char *options, struct err *err)
+{
+    if (*options != '=' || !options[1])
+        return err_set(err, ERR_USAGE, "needs a file: manifest=FILE");
+    if (place(p, err) || policy_begin(p, options + 1, p->state, err))
+        return err->code;
+    world_count(p->world, p->world->warm, p->world->n, p->in->frequency);
+    promise(p, p->state);
+    return 0;
 }
 
 const struct policy_kind policy_manifest = { "manifest", "=FILE", open_manifest, find, NULL, close_fixed };

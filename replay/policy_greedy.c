@@ -1,5 +1,5 @@
-/* policy_greedy.c - the papers' own caches: a context that was prefilled is inserted, and Algorithm 1 makes space for it
- * (planner/greedy.c). Frequencies are the uses so far.
+/* policy_greedy.c - the papers' own caches: a context that was prefilled is inserted, and Algorithm 1 makes space for
+ * it (planner/greedy.c). Frequencies are the uses so far.
  *
  * EvicPress: Adaptive KV Cache Compression and Eviction, Algorithm 1 and section 4.4; AdaptCache.
  */

@@ -1,9 +1,10 @@
 /* reading.h - a tier under load: reads at the same time share its bandwidth equally (processor sharing).
  *
- * The total bandwidth depends on how many reads are in flight, as measured (formats/tiers.h, "parallel"). Every read has
- * had the same share of the work since it came, so one number says how far all are: the work that a read which never
- * ends would have received. A read ends when this number has grown by its bytes (virtual time: J. Bennett, H. Zhang:
- * WF2Q, INFOCOM 1996, with equal weights). So a read costs O(log reads in flight), whatever comes and goes between.
+ * The total bandwidth depends on how many reads are in flight, as measured (formats/tiers.h, "parallel"). Every read
+ * has had the same share of the work since it came, so one number says how far all are: the work that a read which
+ * never ends would have received. A read ends when this number has grown by its bytes (virtual time: J. Bennett, H.
+ * Zhang: WF2Q, INFOCOM 1996, with equal weights). So a read costs O(log reads in flight), whatever comes and goes
+ * between.
  */
 #ifndef EVP_READING_H
 #define EVP_READING_H

@@ -2,18 +2,18 @@
  *
  *     arrival -> reads from the tiers, all at the same time -> decompression and prefill on a GPU -> first token
  *
- * With `gpu`, GPUs compute in steps for many requests at once, and decode (replay/steps.h). Without, one computes for one
- * request at a time, the one that is ready first comes first, and what follows the first token takes no time.
+ * With `gpu`, GPUs compute in steps for many requests at once, and decode (replay/steps.h). Without, one computes for
+ * one request at a time, the one that is ready first comes first, and what follows the first token takes no time.
  *
  * A read waits for its tier's latency, then shares the tier's bandwidth (replay/reading.h). What is written to a tier
- * shares its bandwidth with the reads, in the background. What is read and computed, and what is then stored, the policy
- * says. A request that has waited for a GPU looks again when its turn comes: what others have computed by then is still
- * in the GPU's memory, so that it is not read. A GPU for which nothing waits may work for the policy, a piece at a time:
- * a request that comes meanwhile waits until the piece is done, or, with steps, is computed along with it.
+ * shares its bandwidth with the reads, in the background. What is read and computed, and what is then stored, the
+ * policy says. A request that has waited for a GPU looks again when its turn comes: what others have computed by then
+ * is still in the GPU's memory, so that it is not read. A GPU for which nothing waits may work for the policy, a piece
+ * at a time: a request that comes meanwhile waits until the piece is done, or, with steps, is computed along with it.
  *
- * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then those of steps, then the end
- * of the policy's work, then first tokens, then arrivals, each by the requests' numbers; so the results are the same
- * everywhere.
+ * Times are whole nanoseconds. Of events at the same time, the ends of reads come first, then those of steps, then the
+ * end of the policy's work, then first tokens, then arrivals, each by the requests' numbers; so the results are the
+ * same everywhere.
  */
 #ifndef EVP_SIMULATE_H
 #define EVP_SIMULATE_H
@@ -32,7 +32,8 @@ struct sim_bytes {
 struct sim_policy {
     /* What request i needs, which arrives now: *read is zeroed. Returns seconds of a GPU. */
     double (*arrive)(void *arg, int i, struct sim_bytes *read);
-    /* Its turn has come, after it waited for a GPU, of which it needed gpu_s. Returns what it needs now. NULL: the same. */
+    /* Its turn has come, after it waited for a GPU, of which it needed gpu_s. Returns what it needs now. NULL: the
+     * same. */
     double (*turn)(void *arg, int i, double gpu_s);
     /* Its first token is out. What is written now: *written is zeroed. */
     int (*finish)(void *arg, int i, struct sim_bytes *written, struct err *err);

@@ -1,9 +1,9 @@
-/* steps.h - GPUs that compute for many requests at once, as vLLM and SGLang do: continuous batching (G. Yu et al., Orca,
- * OSDI 2022) with prefills in pieces (A. Agrawal et al., Sarathi-Serve, OSDI 2024).
+/* steps.h - GPUs that compute for many requests at once, as vLLM and SGLang do: continuous batching (G. Yu et al.,
+ * Orca, OSDI 2022) with prefills in pieces (A. Agrawal et al., Sarathi-Serve, OSDI 2024).
  *
- * A GPU works in steps. A step computes one token for every request that has its first one, and of prefills, in the order
- * in which they came, as much as STEP_TOKENS tokens of operations leave. It takes as long as its operations, or as
- * reading the weights and the KV of the requests that decode, whichever is longer. Between steps new requests join,
+ * A GPU works in steps. A step computes one token for every request that has its first one, and of prefills, in the
+ * order in which they came, as much as STEP_TOKENS tokens of operations leave. It takes as long as its operations, or
+ * as reading the weights and the KV of the requests that decode, whichever is longer. Between steps new requests join,
  * first come first served, while there are fewer than STEP_REQUESTS and memory holds the KV of all to their ends. So a
  * smaller variant makes steps shorter and lets more requests run.
  */

@@ -5,8 +5,8 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/rng.h"
-#include "datasets/request.h"
-#include "formats/access.h"
+#include "logs/request.h"
+#include "logs/access.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* trace.h - requests in the order of their arrivals, and which contexts they ask for.
  *
- * Recognised by content; JSON Lines may be compressed, as access logs (formats/access.h):
+ * Recognised by content; JSON Lines may be compressed, as access logs (logs/access.h):
  *
  *     access rows     {"context":"qasper/12","at":17.25}    seconds; "count" counts as so many requests at that time
  *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table; "output_length"
@@ -37,11 +37,11 @@ struct trace {
 int trace_read(struct trace *t, const char *path, uint64_t seed, struct err *err) MUST_CHECK;
 void trace_release(struct trace *t); // zeroed is fine
 
-/* Names the contexts 0 to n_contexts - 1 by `map`: those of the trace, in the order of their first requests, take them in
- * turn. Or draws them by zipf:S[,drift:D][,churn:C]. Request i asks for the context of rank r with a
- * probability that is proportional to 1 / r^S. drift: the ranks move on, by D of all contexts over the whole trace, so
- * with 1 every context has had every rank. churn: C times over the whole trace a context that is drawn at random and the
- * context of rank 1 change places. ERR_USAGE: not such a text. */
+/* Names the contexts 0 to n_contexts - 1 by `map`: those of the trace, in the order of their first requests, take them
+ * in turn. Or draws them by zipf:S[,drift:D][,churn:C]. Request i asks for the context of rank r with a probability
+ * that is proportional to 1 / r^S. drift: the ranks move on, by D of all contexts over the whole trace, so with 1 every
+ * context has had every rank. churn: C times over the whole trace a context that is drawn at random and the context of
+ * rank 1 change places. ERR_USAGE: not such a text. */
 int trace_draw(struct trace *t, const char *spec, int n_contexts, uint64_t seed, struct err *err) MUST_CHECK;
 
 /* Stretches the times so that `rate` requests come per second on average. */

@@ -192,7 +192,8 @@ void answers_examples(struct buf *out, const struct report *r)
     buf_printf(
         out,
         "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
-        "cache, word for word. Of the others, one for each config whose similarity is typical of it. Facts are numbers, dates, names and negations: <mark>kept</mark>, <del>lost</del>, "
+        "cache, word for word. Of the others, one for each config whose similarity is typical of it. Facts are "
+        "numbers, dates, names and negations: <mark>kept</mark>, <del>lost</del>, "
         "<ins>not in the whole cache's answer</ins>.</p>\n"
         "<div class=\"examples\">\n",
         unchanged, answers);

@@ -1,5 +1,5 @@
-/* replayed.c - what users would have seen with each policy (evp-replay): TTFT against quality, TTFT against the rate, and
- * a table with hits and promises. */
+/* replayed.c - what users would have seen with each policy (evp-replay): TTFT against quality, TTFT against the rate,
+ * and a table with hits and promises. */
 #include "report/report_internal.h"
 
 #include <math.h>

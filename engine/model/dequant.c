@@ -6,7 +6,7 @@
  */
 #include "engine/model/dequant.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <string.h>
 

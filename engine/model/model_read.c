@@ -7,7 +7,7 @@
 #include "base/unconst.h"
 #include "engine/model/model_internal.h"
 #include "kernels/backend.h"
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <assert.h>
 #include <stdatomic.h>

@@ -10,7 +10,7 @@
 #include "base/digest.h"
 #include "base/rng.h"
 #include "engine/model/model_internal.h"
-#include "base/half.h"
+#include "codes/half.h"
 #include "kernels/kv.h"
 
 #include <math.h>

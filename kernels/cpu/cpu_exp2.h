@@ -2,7 +2,7 @@
 #ifndef EVP_CPU_EXP2_H
 #define EVP_CPU_EXP2_H
 
-#include "base/half.h"
+#include "codes/half.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

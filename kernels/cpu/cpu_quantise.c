@@ -4,7 +4,7 @@
  */
 #include "kernels/cpu/cpu.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <string.h>
 

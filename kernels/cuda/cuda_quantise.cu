@@ -5,7 +5,7 @@
  * neighbouring groups or words, 16 bytes at a time.
  *
  * The other formats: a warp moves rows between device and shared memory, and each of its threads packs or unpacks one
- * of them there, as base/quant_row.h says.
+ * of them there, as codes/quant_row.h says.
  */
 #include "kernels/cuda/cuda_lanes.h"
 

@@ -7,7 +7,7 @@
 #define EVP_REFERENCE_H
 
 #include "kernels/backend.h"
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <assert.h>
 #include <string.h>

@@ -136,8 +136,8 @@ EVICPRESS_API int evp_find(struct evp_store *store, const int32_t *tokens, size_
                            struct evp_error *error);
 
 /* Lists the placed contexts of the store's namespace, each once, in its fastest tier: writes at most n of them, in the
- * order of the tiers, and returns how many there are. Parts of contexts are not listed. For engines that ask by hashes of
- * their own: the tensor `tokens` of the payload has a context's ids. */
+ * order of the tiers, and returns how many there are. Parts of contexts are not listed. For engines that ask by hashes
+ * of their own: the tensor `tokens` of the payload has a context's ids. */
 EVICPRESS_API int evp_list(struct evp_store *store, struct evp_prefix *prefix, size_t n, struct evp_error *error);
 
 /* Reads the payload of a found prefix into a buffer of `size` bytes: writes prefix->size bytes, and verifies the
@@ -208,11 +208,10 @@ struct evp_range {
     uint64_t reserved[4];      /* zero */
 };
 
-/* Reads a range into a buffer of `size` bytes, head after head without gaps. A checksum covers a head (a whole tensor in
- * payloads of releases before 0.3, and where heads keep different numbers of tokens), so with EVICPRESS_VERIFY the first
- * range of a head reads all of it, later ranges only themselves. On Redis every range is
- * verified, and reads only itself. EVICPRESS_SMALL: the buffer is smaller than the range. After a failure the buffer's
- * content is undefined. */
+/* Reads a range into a buffer of `size` bytes, head after head without gaps. A checksum covers a head (a whole tensor
+ * in payloads of releases before 0.3, and where heads keep different numbers of tokens), so with EVICPRESS_VERIFY the
+ * first range of a head reads all of it, later ranges only themselves. On Redis every range is verified, and reads only
+ * itself. EVICPRESS_SMALL: the buffer is smaller than the range. After a failure the buffer's content is undefined. */
 EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_range *range, void *buffer, size_t size,
                                   struct evp_error *error);
 
@@ -224,9 +223,9 @@ EVICPRESS_API int evp_fetch_range(struct evp_payload *payload, const struct evp_
  *     if (evp_payload_shape(payload, &shape, &error) || evp_fetch_rows(payload, &rows, buffer, size, &error))
  *         complain(error.text);
  *
- * evp_fetch_rows() decodes whatever the config of the payload is: rows kept in full, the codes of quantisers, chains with them.
- * Rows have the order of the kept tokens. Keys carry the rotation of their positions, so the next token has position
- * shape.n_tokens, however many rows there are.
+ * evp_fetch_rows() decodes whatever the config of the payload is: rows kept in full, the codes of quantisers, chains
+ * with them. Rows have the order of the kept tokens. Keys carry the rotation of their positions, so the next token has
+ * position shape.n_tokens, however many rows there are.
  */
 
 struct evp_shape {
@@ -347,8 +346,8 @@ EVICPRESS_API int evp_stats(struct evp_store *store, size_t i, struct evp_counte
 
 /* Writes the records as Prometheus text, for example for node_exporter's textfile collector, whole or not at all;
  * docs/formats/metrics.md lists the names. The label `process` is the name of the file without ".prom", so that several
- * processes can write into one folder. `evp-show --metrics` adds such files up, and `evp-tiers --from-metrics` takes the
- * bandwidth of the tiers from them. */
+ * processes can write into one folder. `evp-show --metrics` adds such files up, and `evp-tiers --from-metrics` takes
+ * the bandwidth of the tiers from them. */
 EVICPRESS_API int evp_write_metrics(struct evp_store *store, const char *path, struct evp_error *error);
 
 /* ---- the store itself ----------------------------------------------------------------------------------------- */

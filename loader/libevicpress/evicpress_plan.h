@@ -144,9 +144,9 @@ EVICPRESS_API int evp_plan_remove(struct evp_plan *plan, const char *id, struct 
                                   struct evp_error *error);
 
 /* A context was used: call it when its first token is out. The plan learns from it how often contexts are used. A use
- * weighs e times less after as many further uses as contexts are stored; no clock is needed. A context that is not in the
- * plan enters it with the mean quality, size per token and times of the manifest's contexts under each config. Only the
- * used context is ever inserted, when its cache is at hand; others move, change or go. What is not stored counts as
+ * weighs e times less after as many further uses as contexts are stored; no clock is needed. A context that is not in
+ * the plan enters it with the mean quality, size per token and times of the manifest's contexts under each config. Only
+ * the used context is ever inserted, when its cache is at hand; others move, change or go. What is not stored counts as
  * unused, in the objective and in saved manifests, until its next use. A context that came by its use leaves the plan,
  * without an operation, when it is not stored and its uses are long ago, unless evp_plan_update() was called for it. */
 EVICPRESS_API int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_operations *operations,

@@ -31,8 +31,8 @@ int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *b
 /* Sets the message for PREFIX_GONE; returns EVICPRESS_GONE. */
 int prefix_gone(const struct prefix_file *f, struct evp_error *error);
 
-/* Reads n bytes at an offset, and counts it; the first read from the moment when opening began. ERR_IO also if the file is
- * cut; ERR_STALE: as blob_read(). */
+/* Reads n bytes at an offset, and counts it; the first read from the moment when opening began. ERR_IO also if the file
+ * is cut; ERR_STALE: as blob_read(). */
 int read_at(const struct prefix_file *f, void *to, size_t n, uint64_t offset, struct err *err);
 
 #endif

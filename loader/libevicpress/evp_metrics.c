@@ -4,7 +4,7 @@
 #include "base/array.h"
 #include "base/file.h"
 #include "base/parse.h"
-#include "formats/config_name.h"
+#include "codes/config_name.h"
 #include "formats/tiers.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
-/* evp_metrics.h - records of struct evp_counters by tier and config, and their Prometheus text; docs/formats/metrics.md lists
- * the names. libevicpress counts into such records and writes them; evp-show and evp-tiers read and add them.
+/* evp_metrics.h - records of struct evp_counters by tier and config, and their Prometheus text; docs/formats/metrics.md
+ * lists the names. libevicpress counts into such records and writes them; evp-show and evp-tiers read and add them.
  *
- * A record has only what was counted for exactly its tier and config: hits belong to a config on a tier, reads to a tier
- * (config ""), finds to neither. metrics_total() adds them up.
+ * A record has only what was counted for exactly its tier and config: hits belong to a config on a tier, reads to a
+ * tier (config ""), finds to neither. metrics_total() adds them up.
  */
 #ifndef EVP_EVP_METRICS_H
 #define EVP_EVP_METRICS_H

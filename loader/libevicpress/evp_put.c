@@ -10,7 +10,7 @@
  * the process that nobody releases in the child. So that child must not write.
  */
 #include "base/clock.h"
-#include "formats/config_name.h"
+#include "codes/config_name.h"
 #include "formats/fields.h"
 #include "formats/payload.h"
 #include "loader/libevicpress/evp_store.h"

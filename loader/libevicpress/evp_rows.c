@@ -2,9 +2,9 @@
  * shapes, and, for quantisers, from the config; shapes that do not fit together are refused. */
 #include "base/buf.h"
 #include "base/json.h"
-#include "base/quant_rotation.h"
-#include "formats/kivi_codes.h"
-#include "formats/row_format.h"
+#include "codes/quant_rotation.h"
+#include "codes/kivi_codes.h"
+#include "codes/row_format.h"
 #include "loader/libevicpress/evp_payload.h"
 #include "loader/libevicpress/evp_streams.h"
 #include "loader/libevicpress/row_sink.h"

@@ -3,7 +3,7 @@
 #define EVP_EVP_STREAMS_H
 
 #include "base/buf.h"
-#include "formats/cachegen_codes.h"
+#include "codes/cachegen_codes.h"
 #include "loader/libevicpress/evp_payload.h"
 #include "loader/libevicpress/row_sink.h"
 
@@ -18,8 +18,8 @@ struct coded_head {
     const struct row_sink *sink;
 };
 
-/* Decodes rows [skip, skip + n) of the head and writes them from row `first` of the sink on. ERR_FORMAT: the tensors are
- * not those of the config, or damaged. */
+/* Decodes rows [skip, skip + n) of the head and writes them from row `first` of the sink on. ERR_FORMAT: the tensors
+ * are not those of the config, or damaged. */
 int streams_read(const struct coded_head *h, const struct row_span *rows, struct err *err);
 
 #endif

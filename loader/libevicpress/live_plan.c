@@ -7,7 +7,7 @@
 
 #include "base/array.h"
 #include "base/parallel.h"
-#include "formats/config_name.h"
+#include "codes/config_name.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -223,8 +223,7 @@ int live_plan_add(struct live_plan *l, const struct live_context *c, struct err 
     int number;
 
     new.variants.min_quality = l->opened.min_quality;
-    new.weight = c->frequency;
-    new.at = l->age;
+    new.uses = (struct use_weight){ c->frequency, l->uses.age };
     begin_event(l);
     if (check_context(l, &new, err) || set_candidates(l, &new, err) || forget_gone(l, err) || reserve(l, err) ||
         copy_texts(&new, err))
@@ -287,8 +286,8 @@ static int update_copy(struct live_plan *l, struct live_context *c, int number, 
     int at = placement.tier == PLAN_RECOMPUTE ? -1 : placement.config;
     struct variant_info numbered[LIVE_VARIANTS];
 
-    c->frequency = c->weight = u->frequency;
-    c->at = l->age;
+    c->frequency = u->frequency;
+    c->uses = (struct use_weight){ u->frequency, l->uses.age };
     struct live_context asked = *c;
     asked.variants.at = u->variant;
     asked.variants.n = u->variant ? u->n_variants : 0;
@@ -423,7 +422,7 @@ static int take_row(struct live_plan *l, const struct placement *p, struct plan 
                                            .kv_bytes = p->kv_bytes,
                                            .frequency = p->frequency,
                                            .variants = *p->variants,
-                                           .weight = p->frequency };
+                                           .uses = { p->frequency, 0 } };
     plan->n_contexts++;
     return 0;
 }
@@ -546,6 +545,7 @@ int live_plan_open(struct live_plan *l, const char *path, struct err *err)
 void live_plan_close(struct live_plan *l)
 {
     incremental_free(l->incremental);
+    uses_release(&l->uses);
     plan_candidates_release(&l->candidates);
     for (int k = 0; k < l->n; k++)
         free(l->at[k].own);

@@ -9,7 +9,7 @@
 #define EVP_LIVE_PLAN_H
 
 #include "formats/manifest.h"
-#include "planner/incremental.h"
+#include "planner/uses.h"
 #include "planner/utility.h"
 
 _Static_assert((int)TIER_MAX <= (int)PLAN_TIERS, "the planner takes all tiers of a manifest");
@@ -28,8 +28,8 @@ struct live_context {
     double frequency;
     struct variants variants;
     struct live_own *own; // holds id, token_digest and variants; NULL: the opened manifest does
-    double weight, at;    // of its uses, as of the age `at`
-    bool by_use;          // a use brought it, so the plan may forget it
+    struct use_weight uses;
+    bool by_use; // a use brought it, so the plan may forget it
 };
 
 /* What is believed of a context that nobody has profiled: means over the opened manifest's contexts. */
@@ -62,11 +62,7 @@ struct live_plan {
     int old_number;          // its number; -1: none
     bool broken;             // memory ran out during an event
     struct live_typical typical;
-    double age;             // uses weigh exp(-age) of what they weighed at age 0
-    double life;            // uses in which that falls by a factor of e
-    double unit;            // frequency that a use adds, so that the sum of all stays near that of the opened manifest
-    int hand;               // the number that is brought up to date next
-    int n_stored;           // of the numbers that the hand has passed in this round
+    struct uses uses;
     struct live_save *save; // in progress; NULL: none
 };
 
@@ -100,20 +96,15 @@ int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHEC
 /* Records that what is stored of a context is gone. ERR_FORMAT: it is pinned, and keeps its place. */
 int live_plan_lose(struct live_plan *l, int number, struct err *err) MUST_CHECK;
 
-/* ---- learning from uses (live_uses.c) ----
- *
- * A use weighs e times less after `life` further uses; `life` is the number of contexts that are stored. How often a
- * context is used is the sum of its weights: forward decay (Cormode et al., ICDE 2009), one exponential per use. What is
- * not stored counts as unused, because it must be computed before it can be stored: at its next use. A hand brings a few
- * contexts up to date at each use, all of them REFRESHES times in a life.
- */
+/* ---- learning from uses (planner/uses.h, live_uses.c) ---- */
+
 int live_uses_init(struct live_plan *l, struct err *err) MUST_CHECK; // of an opened plan
 
 /* Called after each event of a use, while its operations are there; nonzero ends the use and breaks the plan. */
 typedef int live_took(void *arg, struct err *err);
 
-/* One use of use->id. A context that is not there enters with what is typical for its n_tokens; otherwise only the id is
- * read. ERR_FORMAT: invalid, and no operations were made. */
+/* One use of use->id. A context that is not there enters with what is typical for its n_tokens; otherwise only the id
+ * is read. ERR_FORMAT: invalid, and no operations were made. */
 int live_plan_used(struct live_plan *l, const struct live_context *use, live_took *took, void *arg,
                    struct err *err) MUST_CHECK;
 

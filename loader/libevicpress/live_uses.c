@@ -1,18 +1,15 @@
-/* live_uses.c - a live plan learns from uses how often each context is used.
+/* live_uses.c - a live plan learns from uses how often each context is used (planner/uses.h).
  *
- * A use is several events of the planner: the hand forgets contexts and brings others up to date, the used context gets
- * its new frequency, and what that evicts counts as unused from now on. Only what cannot make operations comes before
- * the used context's own event, which may be refused.
+ * Contexts that nobody has profiled enter with what is typical, and are forgotten again. Only what cannot make
+ * operations, forgetting, comes before the used context's own event, which may be refused.
  */
 #include "loader/libevicpress/live_plan.h"
-
-#include "base/array.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { REFRESHES = 2, LIFE_MIN = 100, SAMPLE = 4096 };
+enum { SAMPLE = 4096 };
 
 static const double forgotten = .05; // of a use's weight: a context that uses brought has left the plan below that
 
@@ -108,131 +105,52 @@ static int find_typical(struct live_plan *l, struct err *err)
     return 0;
 }
 
-static bool is_stored(const struct live_plan *l, int number)
+/* ---- the plan, for planner/uses.h ------------------------------------------------- */
+
+static struct use_weight *weight_of(void *arg, int number)
 {
-    return incremental_placement(l->incremental, number).tier != PLAN_RECOMPUTE;
+    struct live_plan *l = arg;
+
+    return l->at[number].id ? &l->at[number].uses : NULL;
 }
 
-/* ---- weights ------------------------------------------------------------------------- */
+static double frequency_of(void *arg, int number)
+{
+    const struct live_plan *l = arg;
+
+    return l->at[number].frequency;
+}
+
+static int set_frequency(void *arg, int number, double frequency, struct err *err)
+{
+    return live_plan_update(arg, number, &(struct live_update){ .frequency = frequency }, err);
+}
 
 int live_uses_init(struct live_plan *l, struct err *err)
 {
-    double uses = 0, stored = 0;
-
-    for (int i = 0; i < l->n; i++) {
-        uses += l->at[i].frequency;
-        stored += is_stored(l, i);
-    }
-    l->life = fmax(stored, LIFE_MIN);
-    l->unit = fmax(uses / l->life, 1);
+    l->uses = (struct uses){ .plan = l->incremental,
+                             .of = { weight_of, frequency_of, set_frequency, l, NULL, NULL },
+                             .n = l->n };
+    uses_begin(&l->uses);
     return find_typical(l, err);
 }
 
-static double weight_now(const struct live_plan *l, const struct live_context *c)
-{
-    return c->weight * exp(c->at - l->age);
-}
-
-/* Sets the frequency that the planner sees, and the weight. */
-static int set_frequency(struct live_plan *l, int number, double frequency, double weight, struct err *err)
-{
-    if (frequency != l->at[number].frequency &&
-        live_plan_update(l, number, &(struct live_update){ .frequency = frequency }, err))
-        return err->code;
-    l->at[number].weight = weight;
-    l->at[number].at = l->age;
-    return 0;
-}
-
 /* ---- the events of a use ---------------------------------------------------------------- */
-
-struct use {
-    struct live_plan *l;
-    live_took *took;
-    void *arg;
-    struct {
-        int *at;
-        int n, cap;
-    } evicted; // by the last event
-};
-
-/* Ends one event: its operations go to the caller, and what is not stored any more counts as unused. */
-static int end_event(struct use *u, struct err *err)
-{
-    struct live_plan *l = u->l;
-    const struct incremental_state *state = incremental_state(l->incremental);
-
-    u->evicted.n = 0;
-    for (int k = 0; k < state->n_ops; k++)
-        if (state->op[k].to.tier == PLAN_RECOMPUTE && ARRAY_PUSH(&u->evicted, state->op[k].context))
-            return err_nomem(err);
-    if (u->took(u->arg, err))
-        return err->code;
-    for (int k = 0; k < u->evicted.n; k++) {
-        int number = u->evicted.at[k];
-        if (!is_stored(l, number) && set_frequency(l, number, 0, weight_now(l, &l->at[number]), err))
-            return err->code;
-    }
-    return 0;
-}
-
-/* Sets the frequency of a context; if that is an event, ends it. */
-static int change(struct use *u, int number, double frequency, double weight, struct err *err)
-{
-    bool event = frequency != u->l->at[number].frequency;
-
-    if (set_frequency(u->l, number, frequency, weight, err))
-        return err->code;
-    return event ? end_event(u, err) : 0;
-}
 
 static bool may_forget(const struct live_plan *l, int number)
 {
     const struct live_context *c = &l->at[number];
 
-    return c->id && c->by_use && !is_stored(l, number) && weight_now(l, c) < forgotten * l->unit;
-}
-
-/* The numbers that the hand passes at one use. */
-static int hand_steps(const struct live_plan *l)
-{
-    return (int)fmin(ceil(REFRESHES * (l->n / l->life)), l->n);
+    return c->id && c->by_use && !uses_stored(&l->uses, number) &&
+           uses_weight(&l->uses, number) < forgotten * l->uses.unit;
 }
 
 static int forget(struct live_plan *l, struct err *err)
 {
-    for (int k = 0, n = hand_steps(l); k < n; k++) {
-        int number = (l->hand + k) % l->n;
+    for (int k = 0, n = uses_steps(&l->uses); k < n; k++) {
+        int number = (l->uses.hand + k) % l->n;
         if (may_forget(l, number) && live_plan_remove(l, number, err))
             return err->code;
-    }
-    return 0;
-}
-
-static int refresh(struct use *u, int number, struct err *err)
-{
-    struct live_plan *l = u->l;
-    const struct live_context *c = &l->at[number];
-
-    if (!c->id)
-        return 0;
-    double weight = weight_now(l, c);
-    return change(u, number, is_stored(l, number) ? weight : 0, weight, err);
-}
-
-/* Moves the hand; after a round the life of a use is the number of contexts that are stored. */
-static int refresh_some(struct use *u, struct err *err)
-{
-    struct live_plan *l = u->l;
-
-    for (int k = 0, n = hand_steps(l); k < n; k++) {
-        if (refresh(u, l->hand, err))
-            return err->code;
-        l->n_stored += l->at[l->hand].id && is_stored(l, l->hand);
-        if (++l->hand < l->n)
-            continue;
-        l->life = fmax(l->n_stored, LIFE_MIN);
-        l->hand = l->n_stored = 0;
     }
     return 0;
 }
@@ -254,7 +172,7 @@ static int add_typical(struct live_plan *l, const struct live_context *use, stru
         if (strcmp(variant[v].config, "none") == 0)
             c.kv_bytes = variant[v].bytes;
     }
-    c.frequency = l->unit;
+    c.frequency = l->uses.unit;
     c.variants = (struct variants){ .at = variant,
                                     .n = typical->n,
                                     .prefill_s = (typical->prefill_s_per_token + typical->prefill_s_per_token2 * n) * n,
@@ -263,36 +181,27 @@ static int add_typical(struct live_plan *l, const struct live_context *use, stru
 }
 
 /* The event of the used context itself. */
-static int count_use(struct use *u, const struct live_context *use, struct err *err)
+static int count_use(struct live_plan *l, const struct live_context *use, struct err *err)
 {
-    struct live_plan *l = u->l;
-    int number = live_plan_find(l, use->id), code;
+    int number = live_plan_find(l, use->id);
 
-    if (number < 0) {
-        if (add_typical(l, use, err))
-            return err->code;
-        number = live_plan_find(l, use->id);
-        l->at[number].by_use = true;
-        code = end_event(u, err);
-    } else {
-        double weight = weight_now(l, &l->at[number]) + l->unit;
-        code = change(u, number, weight, weight, err);
-    }
-    if (code)
-        return code;
-    return is_stored(l, number) ? 0 : set_frequency(l, number, 0, l->at[number].weight, err);
+    if (number >= 0)
+        return uses_count(&l->uses, number, err);
+    if (add_typical(l, use, err))
+        return err->code;
+    number = live_plan_find(l, use->id);
+    l->at[number].by_use = true;
+    return uses_ended(&l->uses, number, err);
 }
 
 int live_plan_used(struct live_plan *l, const struct live_context *use, live_took *took, void *arg, struct err *err)
 {
-    struct use u = { l, took, arg, { 0 } };
-
-    l->age += 1 / l->life;
-    int code = forget(l, err);
-    if (!code)
-        code = count_use(&u, use, err);
-    if (!code)
-        code = refresh_some(&u, err);
-    free(u.evicted.at);
-    return code;
+    l->uses.of.took = took;
+    l->uses.of.took_arg = arg;
+    l->uses.n = l->n;
+    uses_age(&l->uses);
+    if (forget(l, err) || count_use(l, use, err))
+        return err->code;
+    l->uses.n = l->n;
+    return uses_refresh(&l->uses, err);
 }

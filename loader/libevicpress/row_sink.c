@@ -2,8 +2,8 @@
  * vectorises them. */
 #include "loader/libevicpress/row_sink.h"
 
-#include "base/half.h"
-#include "formats/cachegen_codes.h"
+#include "codes/half.h"
+#include "codes/cachegen_codes.h"
 #include "loader/libevicpress/evicpress.h"
 
 #include <stdbool.h>

@@ -2,7 +2,7 @@
 #ifndef EVP_ROW_SINK_H
 #define EVP_ROW_SINK_H
 
-#include "base/quant_row.h"
+#include "codes/quant_row.h"
 
 #include <stddef.h>
 #include <stdint.h>

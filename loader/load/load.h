@@ -15,9 +15,9 @@
  * fills (`"access":"read"`) are not touched.
  *
  * One failure never stops the rest. A tier that cannot be opened, or fails during the load, stays as it is, and its
- * contexts are left out. A context whose payload is missing, damaged or does not fit is left out too, and what the tiers
- * have of it stays if the others leave space. Each is named once; the next load goes on from there. A payload found
- * missing or damaged in its tier is no longer placed, so that evp-pack makes it again.
+ * contexts are left out. A context whose payload is missing, damaged or does not fit is left out too, and what the
+ * tiers have of it stays if the others leave space. Each is named once; the next load goes on from there. A payload
+ * found missing or damaged in its tier is no longer placed, so that evp-pack makes it again.
  *
  * The stores keep the placement before the load in force. LOAD_BACK leads back to it, once; payloads that the tiers no
  * longer have come from the payload folder. Tiers of earlier manifests that this one lacks are ignored.

@@ -1,5 +1,5 @@
-/* load_disks.c - orders the steps of a load (load_order.h), and leaves out goals for which the disks lack space. Simulates
- * the steps one by one, because removals free bytes; tiers on the same disk share its free bytes.
+/* load_disks.c - orders the steps of a load (load_order.h), and leaves out goals for which the disks lack space.
+ * Simulates the steps one by one, because removals free bytes; tiers on the same disk share its free bytes.
  */
 #include "loader/load/load_internal.h"
 #include "loader/store/folder.h"

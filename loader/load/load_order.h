@@ -3,8 +3,8 @@
  * Pure arithmetic: nothing here touches a disk. The input is a list of files (the current state) and a list of goals
  * (the wanted placement). Rules:
  *   - a goal in place needs no step;
- *   - a file whose context has a waiting goal is removed only once that goal is placed, so that the context can be found
- *     all the time. Files without a goal are removed when a goal needs their bytes, otherwise at the end;
+ *   - a file whose context has a waiting goal is removed only once that goal is placed, so that the context can be
+ *     found all the time. Files without a goal are removed when a goal needs their bytes, otherwise at the end;
  *   - a file that may stay is removed only if a goal needs its bytes;
  *   - no tier exceeds its capacity, with one exception: if goals wait for each other in a circle (two full tiers that
  *     exchange contexts), a tier exceeds it by up to 1/ORDER_OVER, or by one payload, until its own files have gone.

@@ -1,9 +1,9 @@
 /* load_settle.c - a load in the stores' records, from its first transaction to its last.
  *
  * Begin: every store records the running load, and its placement as the one before, unless a killed load has done so;
- * then the store is tidied. Settle: every store records new ids and numbers of bytes; only then the stores end the load,
- * one by one. A load killed between these last transactions counts as ended; the next load ends it in the remaining
- * stores (load_inventory.c). A store that fails is given up; the load goes on in the others.
+ * then the store is tidied. Settle: every store records new ids and numbers of bytes; only then the stores end the
+ * load, one by one. A load killed between these last transactions counts as ended; the next load ends it in the
+ * remaining stores (load_inventory.c). A store that fails is given up; the load goes on in the others.
  */
 #include "base/file.h"
 #include "formats/receipt.h"

@@ -1,8 +1,9 @@
 /* redis_claim.c - detects that the folder `state` of a store was copied.
  *
- * Only this folder knows which payloads a store has. If two copies of it, on two hosts or one from a backup, changed the
- * store, each would remove the payloads of the other. So a writer first puts a new claim, a time and a random number,
- * into evp-claim in the folder, and then under evp:STORE:claim on the server. Before that, the server's claim is
+ * Only this folder knows which payloads a store has. If two copies of it, on two hosts or one from a backup, changed
+ * the store, each would remove the payloads of the other. So a writer first puts a new claim, a time and a random
+ * number, into evp-claim in the folder, and then under evp:STORE:claim on the server. Before that, the server's claim
+ * is
  *
  *     the folder's own    nobody else has changed the store since;
  *     an earlier one      the last writer was killed between the two, or the server has returned to a copy of its own;

@@ -38,6 +38,7 @@
 #include "formats/stored.h"
 #include "formats/tiers.h"
 
+#include <sys/types.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

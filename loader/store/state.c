@@ -49,24 +49,19 @@ static const char *const sql[N_STATEMENTS] = {
 
 /* With these indexes, changing one payload reads no other rows; the first digits of an object's id are enough. */
 static const char tables[] =
-    "CREATE TABLE store(one INTEGER PRIMARY KEY, uri TEXT NOT NULL, generation INTEGER NOT NULL, "
-    "swept INTEGER NOT NULL, id BLOB NOT NULL);"
-    "CREATE TABLE namespace(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, "
-    "manifest TEXT NOT NULL, manifest_name TEXT NOT NULL, previous TEXT NOT NULL, previous_name TEXT NOT NULL, "
-    "capacity INTEGER NOT NULL, previous_capacity INTEGER NOT NULL, load INTEGER NOT NULL, running INTEGER NOT NULL, "
-    "undoable INTEGER NOT NULL);"
-    "CREATE TABLE payload(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, context TEXT NOT NULL, "
-    "config TEXT NOT NULL, payload TEXT NOT NULL, token_digest TEXT NOT NULL, model_digest TEXT NOT NULL, "
-    "n_tokens INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT NOT NULL, checksum TEXT NOT NULL, "
-    "prefix BLOB NOT NULL, size INTEGER NOT NULL);"
-    "CREATE TABLE payload_before(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, context TEXT NOT NULL, "
-    "config TEXT NOT NULL, payload TEXT NOT NULL, token_digest TEXT NOT NULL, model_digest TEXT NOT NULL, "
-    "n_tokens INTEGER NOT NULL, bytes INTEGER NOT NULL);"
-    "CREATE TABLE part(payload INTEGER PRIMARY KEY, header INTEGER NOT NULL, digests BLOB NOT NULL);"
-    "CREATE INDEX payload_context ON payload(context);"
-    "CREATE INDEX payload_used ON payload(namespace, bytes);"
-    "CREATE INDEX payload_object ON payload(substr(file, 17, 8));"
-    "PRAGMA application_id = 1163284563; PRAGMA user_version = 6";
+    "CREATE TABLE store(one INTEGER PRIMARY KEY, uri TEXT NOT NULL, generation INTEGER NOT NULL, swept INTEGER NOT "
+    "NULL, id BLOB NOT NULL);CREATE TABLE namespace(number INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, manifest "
+    "TEXT NOT NULL, manifest_name TEXT NOT NULL, previous TEXT NOT NULL, previous_name TEXT NOT NULL, capacity INTEGER "
+    "NOT NULL, previous_capacity INTEGER NOT NULL, load INTEGER NOT NULL, running INTEGER NOT NULL, undoable INTEGER "
+    "NOT NULL);CREATE TABLE payload(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, context TEXT NOT NULL, "
+    "config TEXT NOT NULL, payload TEXT NOT NULL, token_digest TEXT NOT NULL, model_digest TEXT NOT NULL, n_tokens "
+    "INTEGER NOT NULL, bytes INTEGER NOT NULL, file TEXT NOT NULL, checksum TEXT NOT NULL, prefix BLOB NOT NULL, size "
+    "INTEGER NOT NULL);CREATE TABLE payload_before(number INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, context "
+    "TEXT NOT NULL, config TEXT NOT NULL, payload TEXT NOT NULL, token_digest TEXT NOT NULL, model_digest TEXT NOT "
+    "NULL, n_tokens INTEGER NOT NULL, bytes INTEGER NOT NULL);CREATE TABLE part(payload INTEGER PRIMARY KEY, header "
+    "INTEGER NOT NULL, digests BLOB NOT NULL);CREATE INDEX payload_context ON payload(context);CREATE INDEX "
+    "payload_used ON payload(namespace, bytes);CREATE INDEX payload_object ON payload(substr(file, 17, 8));PRAGMA "
+    "application_id = 1163284563; PRAGMA user_version = 6";
 
 /* ---- errors ----------------------------------------------------------------- */
 
@@ -227,8 +222,8 @@ static const char settings[] = "PRAGMA journal_mode = WAL; PRAGMA synchronous = 
                                "PRAGMA cell_size_check = ON; PRAGMA cache_size = -16384; "
                                "PRAGMA wal_autocheckpoint = 8000";
 
-/* For a look where SQLite may not write its other files, as on a disk that is mounted read-only: the file as it is, unless
- * a writer has left a log, or holds one. */
+/* For a look where SQLite may not write its other files, as on a disk that is mounted read-only: the file as it is,
+ * unless a writer has left a log, or holds one. */
 static int open_fixed(struct tier_state *s, struct err *err)
 {
     struct buf uri = { 0 }, log = { 0 };

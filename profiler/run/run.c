@@ -186,8 +186,8 @@ static int keep_variant(struct context_run *c, int v, const struct variant *vari
 
 /* ---- decoding ---------------------------------------------------------------------- */
 
-/* Times the decoding over a variant, alone. Variants with as many rows in every head take the same time, so the first of
- * them is timed: all of one drop, and quantised ones with the reference. */
+/* Times the decoding over a variant, alone. Variants with as many rows in every head take the same time, so the first
+ * of them is timed: all of one drop, and quantised ones with the reference. */
 static int time_decoding(struct context_run *c, int v, const struct variant *variant, struct err *err)
 {
     size_t heads = (size_t)variant->shape.n_layers * (size_t)variant->shape.n_kv_heads;

@@ -28,9 +28,9 @@ int unvisited_row(struct table *t, int row, const struct work *w, const struct k
 size_t unvisited_sizes(struct table *t, const struct kv_shape *shape);
 
 /* Fills the times that were not measured, replacing those of an earlier fit: prefill_s and prefill_flop as a n + b n^2
- * in the tokens, question_s as a + b n, decompress_s of each config as a n + b n^2, its decode_s as a + b n. b is 0 with one measured length; a
- * and b are never negative. measured: the table to fit, which may be *t, or another table when *t has no measurements.
- * Does nothing when it has none. */
+ * in the tokens, question_s as a + b n, decompress_s of each config as a n + b n^2, its decode_s as a + b n. b is 0
+ * with one measured length; a and b are never negative. measured: the table to fit, which may be *t, or another table
+ * when *t has no measurements. Does nothing when it has none. */
 void unvisited_times(struct table *t, const struct table *measured);
 
 #endif

@@ -52,9 +52,9 @@ struct facts_of {
     enum facts_language language;
 };
 
-/* Finds the facts. FACTS_DETECT: a text is English unless most letters are of another script, or common words of German,
- * French, Spanish, Italian, Portuguese, Dutch and Polish outnumber English ones, or a quarter of its words (at least
- * eight) have letters outside ASCII. An answer is read in the language found for its reference. ERR_NOMEM;
+/* Finds the facts. FACTS_DETECT: a text is English unless most letters are of another script, or common words of
+ * German, French, Spanish, Italian, Portuguese, Dutch and Polish outnumber English ones, or a quarter of its words (at
+ * least eight) have letters outside ASCII. An answer is read in the language found for its reference. ERR_NOMEM;
  * facts_release() frees. The text is not kept. */
 int facts_read(struct facts *f, const struct facts_of *of, struct err *err) MUST_CHECK;
 void facts_release(struct facts *f); // zeroed is fine

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "profiler/table/table_column.h"
 
+#include <stdio.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

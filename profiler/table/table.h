@@ -217,8 +217,8 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 
 /* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped; reading goes on. PLAN reads only what
  * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, keep_frac, compress_s, decode_s, all of
- * questions and answers, similarities, gold scores, facts and token F1 except the predicted facts, deviations of qualities, the
- * numbers behind predictions, tiers and utility. n_tiers is 0; n_questions is as in the file. */
+ * questions and answers, similarities, gold scores, facts and token F1 except the predicted facts, deviations of
+ * qualities, the numbers behind predictions, tiers and utility. n_tiers is 0; n_questions is as in the file. */
 enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. A child process parses the file,
@@ -251,9 +251,9 @@ int tables_read(struct tables *tables, const char *path, struct err *err) MUST_C
 void tables_release(struct tables *tables); // zeroed is fine
 
 /* Unites tables. Contexts, configs and questions are in order of first appearance, and tables fill each other's gaps;
- * of a row or cell in several tables the first measured one counts, of a question the latest asked_at. Scores and tiers are left out, to be computed
- * again. The lineage is the first table's. ERR_FORMAT when the tables were made differently, or an id stands for
- * different tokens or questions. *out does not borrow from the inputs. */
+ * of a row or cell in several tables the first measured one counts, of a question the latest asked_at. Scores and tiers
+ * are left out, to be computed again. The lineage is the first table's. ERR_FORMAT when the tables were made
+ * differently, or an id stands for different tokens or questions. *out does not borrow from the inputs. */
 int tables_unite(struct table *out, const struct tables *tables, struct err *err) MUST_CHECK;
 int table_unite(struct table *out, const struct table *const *from, int n, struct err *err) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* table_asked.c - weights, the newest questions, and contexts that are forgotten. fmax() ignores NAN, an unknown time. */
+/* table_asked.c - weights, the newest questions, and contexts that are forgotten. fmax() ignores NAN, an unknown
+ * time. */
 #include "profiler/table/table_asked.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
-/* table_asked.h - what follows from the times at which a table's questions were asked last. Ages count back from the newest
- * question, not from a clock, so the same inputs give the same table. A question without a time is as new as the newest.
+/* table_asked.h - what follows from the times at which a table's questions were asked last. Ages count back from the
+ * newest question, not from a clock, so the same inputs give the same table. A question without a time is as new as the
+ * newest.
  */
 #ifndef EVP_TABLE_ASKED_H
 #define EVP_TABLE_ASKED_H

@@ -3,9 +3,9 @@
  *     admit N SEED [EVENTS]
  *
  * `real` instance: N contexts are planned and written as evp-plan --online does; then EVENTS (by default 1000) contexts
- * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60; then EVENTS uses
- * come, from which the plan learns. Then the plan is saved while events go on: the longest of them is what a save stops
- * them for.
+ * are admitted, used more, and removed, with the variants of their hulls, and are admitted with all 60; then EVENTS
+ * uses come, from which the plan learns. Then the plan is saved while events go on: the longest of them is what a save
+ * stops them for.
  *
  * Microseconds per event. `planner alone` is incremental_add() for the same contexts, whose candidates are made before.
  */

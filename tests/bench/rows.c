@@ -1,6 +1,6 @@
-/* rows FOLDER - rows of placed payloads as an engine keeps them, beside read() of the payload's file and memcpy() of as many
- * bytes: from FOLDER/tier, in one thread, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16), with
- * checksums compared. On a disk every read begins without the page cache. Medians of 7. */
+/* rows FOLDER - rows of placed payloads as an engine keeps them, beside read() of the payload's file and memcpy() of as
+ * many bytes: from FOLDER/tier, in one thread, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16),
+ * with checksums compared. On a disk every read begins without the page cache. Medians of 7. */
 #include "base/clock.h"
 #include "formats/manifest.h"
 #include "formats/payload.h"

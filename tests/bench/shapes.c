@@ -14,7 +14,7 @@
 #include "base/json.h"
 #include "base/rng.h"
 #include "kernels/cuda/cuda.h"
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <math.h>
 #include <stdio.h>

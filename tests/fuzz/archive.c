@@ -1,5 +1,5 @@
-/* An archive from anywhere, to contexts. What it may take: the limits of base/archive.h hold whatever is inside. */
-#include "base/archive.h"
+/* An archive from anywhere, to contexts. What it may take: the limits of logs/archive.h hold whatever is inside. */
+#include "logs/archive.h"
 #include "base/file.h"
 #include "datasets/import.h"
 

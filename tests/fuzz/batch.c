@@ -1,5 +1,5 @@
-/* batch - any bytes as the results of a batch about two contexts, the second with several sections: they are refused, or
- * each context is answered or given up at most once, with questions of sane length. */
+/* batch - any bytes as the results of a batch about two contexts, the second with several sections: they are refused,
+ * or each context is answered or given up at most once, with questions of sane length. */
 #include "qgen/batch.h"
 
 #include <math.h>

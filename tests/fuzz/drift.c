@@ -1,5 +1,5 @@
-/* drift.c - any bytes as a state of evp-drift and as a log of served answers: refused with a sentence, or wealth and times
- * within their bounds, and pairs of answers to one question. */
+/* drift.c - any bytes as a state of evp-drift and as a log of served answers: refused with a sentence, or wealth and
+ * times within their bounds, and pairs of answers to one question. */
 #include "drift/drift_served.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* nightly.c - any bytes as the configuration of a night: refused with a sentence, or read within its bounds. */
-#include "formats/nightly.h"
+#include "nightly/nightly.h"
 
 #include <stdlib.h>
 

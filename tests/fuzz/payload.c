@@ -14,8 +14,8 @@ static void expect_inside(const struct payload *p, const uint8_t *data, size_t n
             abort();
 }
 
-/* The lengths that a file says its heads have are in the context, and add up to what the config keeps of the layers that
- * share it, or not to more where that is not known. */
+/* The lengths that a file says its heads have are in the context, and add up to what the config keeps of the layers
+ * that share it, or not to more where that is not known. */
 static void expect_lengths(const struct packed_payload *p)
 {
     int n[PAYLOAD_HEADS_MAX];

@@ -1,5 +1,5 @@
-/* payload_rows.c - any bytes as an open payload whose rows are read: refused with a sentence, or every call stays within the
- * bytes and the buffer. Checksums are not compared, so that damage gets as far as the shapes.
+/* payload_rows.c - any bytes as an open payload whose rows are read: refused with a sentence, or every call stays
+ * within the bytes and the buffer. Checksums are not compared, so that damage gets as far as the shapes.
  */
 #include "loader/libevicpress/evp_payload.h"
 

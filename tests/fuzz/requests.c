@@ -1,6 +1,6 @@
 /* Any bytes as a request log, plain or compressed: found contexts begin requests, questions follow them, ids come once.
  */
-#include "datasets/requests.h"
+#include "logs/requests.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* JSON Lines from anywhere: as contexts, questions, an access log, rules, and LongBench's rows. */
 #include "datasets/import.h"
-#include "formats/access.h"
+#include "logs/access.h"
 #include "formats/context.h"
 #include "formats/rules.h"
 

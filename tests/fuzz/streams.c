@@ -1,7 +1,7 @@
-/* streams.c - any bytes as a chunk of cachegen's streams: refused, or symbols of the CDFs that are coded into streams of
- * the same sizes again, which give the same symbols. The first bytes say how many tokens and channels there are.
+/* streams.c - any bytes as a chunk of cachegen's streams: refused, or symbols of the CDFs that are coded into streams
+ * of the same sizes again, which give the same symbols. The first bytes say how many tokens and channels there are.
  */
-#include "formats/cachegen_codes.h"
+#include "codes/cachegen_codes.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Any bytes as a trace, and as libCacheSim's records: what is read is in the order of its arrivals, and can be stretched and given contexts. */
+/* Any bytes as a trace, and as libCacheSim's records: what is read is in the order of its arrivals, and can be
+ * stretched and given contexts. */
 #include "replay/trace.h"
 
 #include <stdio.h>

@@ -127,8 +127,8 @@ static void check_read(struct backend *be, const char *at, char *host, size_t n,
     cr_assert_eq(host[n], 0, "%s: byte %zu was not to be read", be->name, n);
 }
 
-/* More bytes written one after the other, and read at once, than a backend has on their way at a time; the host's memory
- * is used again at once. */
+/* More bytes written one after the other, and read at once, than a backend has on their way at a time; the host's
+ * memory is used again at once. */
 static void check_much(const struct pair *p)
 {
     enum { PIECE = 3 << 20, PIECES = 9, ALL = PIECE * PIECES };

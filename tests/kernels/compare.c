@@ -1,7 +1,7 @@
 /* compare.c - the list of backends; then arrays with a guard after them; then comparison. */
 #include "tests/kernels/compare.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 #include "tests/kernels/fenced.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Products and row by row ops against the reference, over one table of shapes; rows that do not know each other. */
-#include "base/half.h"
+#include "codes/half.h"
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>

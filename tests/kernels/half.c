@@ -1,5 +1,5 @@
 /* The floats of 16 and 8 bits: every number, every midpoint, and what is beyond the largest. */
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

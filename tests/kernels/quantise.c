@@ -1,6 +1,6 @@
 /* Quantisation there and back: against the reference to the bit, and by hand. */
-#include "base/half.h"
-#include "base/quant_rotation.h"
+#include "codes/half.h"
+#include "codes/quant_rotation.h"
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>

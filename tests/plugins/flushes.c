@@ -1,6 +1,6 @@
 /* flushes.c - loaded before the C library of a tool (LD_PRELOAD): writes what a power cut could undo, and what prevents
- * that, to the file $FLUSHES: "mkdir FOLDER NAME", "rename FOLDER FILE", "unlink FOLDER FILE" and "fsync PATH", in their
- * order.
+ * that, to the file $FLUSHES: "mkdir FOLDER NAME", "rename FOLDER FILE", "unlink FOLDER FILE" and "fsync PATH", in
+ * their order.
  */
 #include <fcntl.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
 /* admit-threads MANIFEST OUT - four threads use one plan. A program of its own, because Criterion does not run under
- * ThreadSanitizer. Each thread admits, updates, uses and removes its contexts, asks for the status and saves now and then. At
- * the end all of these contexts are gone, and the plan is saved once more. The locale is the caller's.
+ * ThreadSanitizer. Each thread admits, updates, uses and removes its contexts, asks for the status and saves now and
+ * then. At the end all of these contexts are gone, and the plan is saved once more. The locale is the caller's.
  */
 #include "loader/libevicpress/evicpress_plan.h"
 

@@ -10,10 +10,10 @@
  *     context ID N_TOKENS CONFIG TIER|recompute
  *
  * Payloads are real ones of a model with one layer and one head of 64, full of bytes made from the id; those already
- * there are left alone, as evp-pack does. After a line `model` they are of that shape, and say so and the name. Token i of a context is 1000 * (first letter of the id) + i, so contexts with
- * the same first letter are prefixes of each other; after a line `ids` they come from FILE, and so do the bytes: then
- * contexts of one length have the same payload. With FILE `own` the first token is made from the whole id. `none`
- * counts 256 bytes a token.
+ * there are left alone, as evp-pack does. After a line `model` they are of that shape, and say so and the name. Token i
+ * of a context is 1000 * (first letter of the id) + i, so contexts with the same first letter are prefixes of each
+ * other; after a line `ids` they come from FILE, and so do the bytes: then contexts of one length have the same
+ * payload. With FILE `own` the first token is made from the whole id. `none` counts 256 bytes a token.
  */
 #include "base/rng.h"
 #include "formats/manifest.h"

@@ -1,6 +1,6 @@
 /* Access logs and rules: what each row does to the contexts it names, and rows that are refused. */
 #include "base/file.h"
-#include "formats/access.h"
+#include "logs/access.h"
 #include "formats/rules.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
  * model of the authors' code in golden/methods/.
  */
 #include "base/file.h"
-#include "base/half.h"
+#include "codes/half.h"
 #include "methods/packed_payload.h"
 #include "tests/unit/cache.h"
 
@@ -26,7 +26,8 @@ static void rounded(const float *x, double *out)
     }
 }
 
-/* The packed rows come first, as they come back; the whole ones are the cache's; both ascend, and the window is whole. */
+/* The packed rows come first, as they come back; the whole ones are the cache's; both ascend, and the window is
+ * whole. */
 static void expect_head(const struct cache *c, const struct made *m, int h, const int32_t *kept)
 {
     int n = m->v.rows[h].n, packed = n - m->v.whole[h / G];

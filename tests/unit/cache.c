@@ -2,7 +2,7 @@
 #include "tests/unit/cache.h"
 
 #include "base/rng.h"
-#include "base/half.h"
+#include "codes/half.h"
 #include "tests/kernels/compare.h"
 
 #include <criterion/criterion.h>

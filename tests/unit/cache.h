@@ -29,8 +29,9 @@ struct cache {
     float *value_norms;         // (L * G, T)
 };
 
-/* The same numbers every time, keys and values as payloads hold them; of the reference backend in f32, or of another, also "fenced". false: this machine lacks
- * it, and nothing is left to release. cache_write: puts the numbers, changed by a test, on the device. */
+/* The same numbers every time, keys and values as payloads hold them; of the reference backend in f32, or of another,
+ * also "fenced". false: this machine lacks it, and nothing is left to release. cache_write: puts the numbers, changed
+ * by a test, on the device. */
 void cache_init(struct cache *c, int n_tokens);
 bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_tokens);
 void cache_write(struct cache *c);

@@ -1,7 +1,8 @@
-/* cachegen against LMCache's formula and torchac (tests/golden/cachegen/golden.txt), and its streams as hostile bytes. */
+/* cachegen against LMCache's formula and torchac (tests/golden/cachegen/golden.txt), and its streams as hostile
+ * bytes. */
 #include "base/digest.h"
 #include "base/file.h"
-#include "formats/cachegen_codes.h"
+#include "codes/cachegen_codes.h"
 #include "loader/libevicpress/evp_payload.h"
 #include "tests/unit/cache.h"
 
@@ -218,7 +219,8 @@ Test(cachegen, refuses_bounds_that_do_not_ascend)
     cr_assert_not(cachegen_cdf_read(&cdf, stored, 15));
 }
 
-/* What evp_fetch_rows() says of a payload with one byte changed in a tensor of layer 1, whose checksum is not compared. */
+/* What evp_fetch_rows() says of a payload with one byte changed in a tensor of layer 1, whose checksum is not
+ * compared. */
 static int fetch_damaged(const char *name, size_t byte, int add, struct evp_error *error)
 {
     struct evp_payload *p = calloc(1, sizeof(*p));

@@ -1,5 +1,5 @@
 /* From published prompts and files of every kind to contexts. */
-#include "base/archive.h"
+#include "logs/archive.h"
 #include "base/digest.h"
 #include "base/file.h"
 #include "datasets/dataset.h"
@@ -275,11 +275,11 @@ Test(import, length_of_a_text)
 {
     struct notes notes = { 0 };
     struct import im = { .note = take_note, .arg = &notes };
-    char *text = malloc(IMPORT_MAX_TEXT + 2);
+    char *text = malloc(CONTEXT_MAX_TEXT + 2);
     struct err e;
 
-    memset(text, 'x', IMPORT_MAX_TEXT + 2);
-    for (size_t n = IMPORT_MAX_TEXT - 1; n <= IMPORT_MAX_TEXT + 1; n++)
+    memset(text, 'x', CONTEXT_MAX_TEXT + 2);
+    for (size_t n = CONTEXT_MAX_TEXT - 1; n <= CONTEXT_MAX_TEXT + 1; n++)
         cr_assert(!import_text_of(&im, "long.txt", text, n, &e));
     cr_assert_eq(im.contexts.n, 2);
     cr_assert_eq(im.n_left_out, 1);

@@ -87,8 +87,8 @@ static double draw_null(struct rng *r, int kind)
     }
 }
 
-/* A false alarm in at most one night of 20, with means exactly at the floor and 1, 4 or 16 answers a night; flagged contexts
- * begin anew. */
+/* A false alarm in at most one night of 20, with means exactly at the floor and 1, 4 or 16 answers a night; flagged
+ * contexts begin anew. */
 Test(drift, false_alarms)
 {
     static const double mean[] = { 0.8, 0.95, 0.31, 0.5 };

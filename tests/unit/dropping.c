@@ -239,7 +239,8 @@ static int best_chunks(const struct cache *c, int layer, const int shape[2], int
     return n;
 }
 
-/* Head h keeps the n positions `want`; `is` are the variant's from this head on, NULL: all. Returns those of the next. */
+/* Head h keeps the n positions `want`; `is` are the variant's from this head on, NULL: all. Returns those of the
+ * next. */
 static const int32_t *expect_kept(const struct made *m, int h, const int32_t *is, const int32_t *want, int n)
 {
     const char *name = m->v.config->name;

@@ -103,8 +103,8 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
 
 enum { GB = 1000000000, FIGURE_CONFIGS = 3, FIGURE_REQUESTS = 40 };
 
-/* Two contexts of 4 and 8 GB; half of the first answers as well as all of it, and so does a twentieth; half of the second
- * answers half as well. A fast tier of 8 GB with 20 GB/s, and a slow one with 2 GB/s. */
+/* Two contexts of 4 and 8 GB; half of the first answers as well as all of it, and so does a twentieth; half of the
+ * second answers half as well. A fast tier of 8 GB with 20 GB/s, and a slow one with 2 GB/s. */
 static void read_figure(struct placement_input *in, int n_configs)
 {
     static const char *const config[FIGURE_CONFIGS] = { "none", "half", "twentieth" };
@@ -174,7 +174,8 @@ Test(lane, compression_and_eviction_together_as_in_figure_2_of_evicpress)
 
 enum { WATCHED = 20 };
 
-/* One context. Its train question is answered by half of it with a quality of 0.9, its test questions with 0.4 and 0.6. */
+/* One context. Its train question is answered by half of it with a quality of 0.9, its test questions with 0.4 and
+ * 0.6. */
 static void read_drifting(struct placement_input *in)
 {
     static const char *const config[] = { "none", "half" }, *const split[] = { "train", "test", "test" };
@@ -228,7 +229,8 @@ static void expect_drift(const char *policy, double quality, int profiled)
     placement_input_release(&in);
 }
 
-/* All of it costs half a second more than half of it: at alpha 2, half is better as long as it loses less than a quarter. */
+/* All of it costs half a second more than half of it: at alpha 2, half is better as long as it loses less than a
+ * quarter. */
 Test(lane, a_context_whose_answers_are_worse_than_predicted_is_profiled_again)
 {
     const double eight = (8 * 0.5 + (WATCHED - 8)) / WATCHED; /* the mean of eight is 0.5, which is 0.4 less */

@@ -1,5 +1,5 @@
 /* What merging methods make of the values of kept rows, on every backend, against their definitions. */
-#include "base/half.h"
+#include "codes/half.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>

@@ -1,5 +1,5 @@
 /* Configs: their names, lists and bounds. */
-#include "formats/config_name.h"
+#include "codes/config_name.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>
@@ -72,8 +72,8 @@ Test(config, says_what_is_wrong)
 {
     static const char *const bad[][2] = {
         { "",
-          "no method ''; there are none, knorm, keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, "
-          "kvzip, lagkv, random, cur, expected_attention, impress, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
+          "keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, kvzip, lagkv, random, cur, expected_attention, "
+          "impress, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turbo" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },

@@ -2,7 +2,7 @@
  * tokenizer of bytes; what a name that is none says. */
 #include "base/digest.h"
 #include "engine/transformer/engine.h"
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -2,7 +2,7 @@
  * is not finite is refused by name and place. The tiny model's tensors are replaced here by others of every type. */
 #include "engine/model/model_internal.h"
 #include "kernels/backend.h"
-#include "base/half.h"
+#include "codes/half.h"
 
 #include <criterion/criterion.h>
 #include <float.h>

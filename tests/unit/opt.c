@@ -1,5 +1,5 @@
 /* The option table: what it takes, and how it refuses. */
-#include "base/opt.h"
+#include "cmd/options.h"
 
 #include <criterion/criterion.h>
 #include <limits.h>

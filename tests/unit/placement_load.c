@@ -1,5 +1,5 @@
-/* Plans at a rate of requests, against every plan that there is: small tables, where all can be tried. What a plan is worth
- * with its waits is written again here, from the formulas of docs/planning.md. */
+/* Plans at a rate of requests, against every plan that there is: small tables, where all can be tried. What a plan is
+ * worth with its waits is written again here, from the formulas of docs/planning.md. */
 #include "placement/placement.h"
 
 #include "base/rng.h"

@@ -98,8 +98,8 @@ static struct manifest write_and_verify(struct placement_input *in, const struct
     return m;
 }
 
-/* b begins with a: 512 and 1024 tokens, 5.12 and 10.24 seconds. There is space for a alone, uncompressed. Reading its 5120
- * bytes takes .512 s; b computes the other 5.12 s. */
+/* b begins with a: 512 and 1024 tokens, 5.12 and 10.24 seconds. There is space for a alone, uncompressed. Reading its
+ * 5120 bytes takes .512 s; b computes the other 5.12 s. */
 Test(placement_prefixes, the_rest_is_computed)
 {
     struct family f = { .n = 0 };

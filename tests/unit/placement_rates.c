@@ -6,9 +6,9 @@
 
 TestSuite(placement_rates, .init = night_open, .fini = night_close);
 
-/* Before 4, 1 and no uses, then 2, none and 6. Of 5 uses before 2 came again: .4. Counts: 2 + .4 * 4 = 3.6, in the class
- * of 4, of which 2 of 4 came again; .4, in the class of 1, of which none of 1; 6, in a class without uses. 10 uses of all
- * are added to each class; then all are scaled so that .4 * 8 uses are expected. */
+/* Before 4, 1 and no uses, then 2, none and 6. Of 5 uses before 2 came again: .4. Counts: 2 + .4 * 4 = 3.6, in the
+ * class of 4, of which 2 of 4 came again; .4, in the class of 1, of which none of 1; 6, in a class without uses. 10
+ * uses of all are added to each class; then all are scaled so that .4 * 8 uses are expected. */
 Test(placement_rates, uses_that_follow_are_learned)
 {
     const double before[] = { 4, 1, 0 }, raw[] = { 3.6 * (2 + 4) / 14, 0.4 * 4 / 11, 6 * 0.4 };

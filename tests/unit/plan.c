@@ -356,8 +356,8 @@ Test(plan, is_enough_for_each_of_a_list)
     free(all.config);
 }
 
-/* The model repeats the context in what was planned, too, to the byte: a short one, whose repetition takes more than its
- * variants, and one at the end of the model's positions. */
+/* The model repeats the context in what was planned, too, to the byte: a short one, whose repetition takes more than
+ * its variants, and one at the end of the model's positions. */
 Test(plan, is_enough_to_repeat_a_context)
 {
     static const char repeating[] = "none,kvzip:drop=0.9,kvzip:drop=0.1:over=layer+kivi:bits=2";

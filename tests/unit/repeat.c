@@ -2,7 +2,7 @@
  * plain softmax then compares. */
 #include "engine/transformer/engine_internal.h"
 
-#include "base/half.h"
+#include "codes/half.h"
 #include "tests/kernels/compare.h"
 #include "tests/unit/tiny_model.h"
 

@@ -1,7 +1,7 @@
 /* Request logs: the tree of beginnings against a plain count, the choice among them, moments, what a line holds. */
 #include "base/rng.h"
-#include "datasets/prefix_tree.h"
-#include "datasets/request.h"
+#include "logs/prefix_tree.h"
+#include "logs/request.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -276,8 +276,8 @@ Test(simulate, an_idle_gpu_works_for_the_policy_piece_by_piece)
 
 /* ---- steps ------------------------------------------------------------------ */
 
-/* Three requests on a GPU with 1 ms for a token, 1 ms to read the weights, 1 us to read the KV of a token, and 3 tokens of
- * output. A step does at most 2.048 s of prefills. */
+/* Three requests on a GPU with 1 ms for a token, 1 ms to read the weights, 1 us to read the KV of a token, and 3 tokens
+ * of output. A step does at most 2.048 s of prefills. */
 static void run_steps(double memory_bytes, double *ttft_s, double *e2e_s)
 {
     static const int64_t at[] = { 0, 1000, 60000000000 };
@@ -339,8 +339,8 @@ Test(simulate, an_idle_gpu_works_in_steps)
     s.output = output;
     s.e2e_s = e2e_s;
     run(&s);
-    /* Work of 2 s begins at 0.25, in steps of 1.024 s; the request at 1 joins its second step for 0.048 s, and has the third
-     * one for itself. */
+    /* Work of 2 s begins at 0.25, in steps of 1.024 s; the request at 1 joins its second step for 0.048 s, and has the
+     * third one for itself. */
     cr_expect_float_eq(s.ttft_s[0], 0.25, 1e-8);
     cr_expect_float_eq(s.ttft_s[1], 0.25 + 2 + 0.25 - 1, 1e-8);
     cr_expect_eq(k.done, 3);

@@ -1,4 +1,5 @@
-/* unvisited.c - profiler/run/unvisited.c: sizes to the byte, times that a fit must find again, what is measured stays. */
+/* unvisited.c - profiler/run/unvisited.c: sizes to the byte, times that a fit must find again, what is measured
+ * stays. */
 #include "methods/method.h"
 #include "profiler/run/unvisited.h"
 

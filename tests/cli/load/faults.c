@@ -1,5 +1,5 @@
-/* faults.so - preloaded into a program: while the file $FAULT has a line "ERRNO PATH", files and folders whose path begins with
- * PATH can neither be opened nor read, as on a failing disk. */
+/* faults.so - preloaded into a program: while the file $FAULT has a line "ERRNO PATH", files and folders whose path
+ * begins with PATH can neither be opened nor read, as on a failing disk. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -31,6 +31,11 @@ evp-plan -q "$DATA/table.h5" --tiers "$DATA/tiers.json" -o m.jsonl
 printf '{"context":"c%d"}\n' 0 1 2 0 1 2 >even.jsonl
 evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy manifest=m.jsonl --rate 0 | cut -f5,22 | tail -1 |
 	awk '{ print $1 == $2 ? "equal" : $0 }'
+echo "a plan that follows the requests begins with what a manifest stores:"
+for policy in live live=m.jsonl live:100=m.jsonl; do
+	evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy $policy --rate 0 --warm 0 --requests q.tsv -o r.tsv
+	echo "$policy: first in $(sed -n 2p q.tsv | cut -f 8,9)"
+done
 echo "over time, and by requests; what a thread more or less does not change:"
 evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --requests q.tsv -o r.tsv
 cat s.tsv q.tsv

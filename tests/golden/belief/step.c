@@ -1,8 +1,8 @@
 /* step.c - what is believed of the answers so far, and the plan from it, as numbers on standard input and output. For
  * sampled.py, which says what the answers are.
  *
- * In, for each plan: C V T alpha; per tier capacity, seconds per byte; per context frequency, prefill_s; per cell bytes,
- * mean, std, n. Out: config and tier of each context, a line each.
+ * In, for each plan: C V T alpha; per tier capacity, seconds per byte; per context frequency, prefill_s; per cell
+ * bytes, mean, std, n. Out: config and tier of each context, a line each.
  */
 #include "planner/belief.h"
 #include "planner/plan.h"

@@ -1,5 +1,5 @@
-/* solve.c - plans forests that are given as text on standard input (forests.py). One line of output for each: utility and
- * bound.
+/* solve.c - plans forests that are given as text on standard input (forests.py). One line of output for each: utility
+ * and bound.
  *
  * A forest is numbers between blanks: nodes, configs, tiers, 1 if chunks serve, the capacity of each tier (-1:
  * unlimited); then for each node its parent (-1: none), 1 if it is a context, its uses, what chunks gain on each tier

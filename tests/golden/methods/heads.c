@@ -3,9 +3,10 @@
  *
  *     heads CONFIG <IN >OUT
  *
- * IN: int32 L, H, G, K, T, W; then f32 keys and values (L, G, T, K) each, and queries (L, G, W, H/G, K). OUT, of a chain
- * with a merging method, for each kv head: int32 n, int32 positions (n), f32 values (n, K) that it makes. Of arkv: f64
- * shares (L), f32 scores (L, G, T), then for each kv head int32 n, int32 whole, int32 positions (n), the packed first.
+ * IN: int32 L, H, G, K, T, W; then f32 keys and values (L, G, T, K) each, and queries (L, G, W, H/G, K). OUT, of a
+ * chain with a merging method, for each kv head: int32 n, int32 positions (n), f32 values (n, K) that it makes. Of
+ * arkv: f64 shares (L), f32 scores (L, G, T), then for each kv head int32 n, int32 whole, int32 positions (n), the
+ * packed first.
  */
 #include "kernels/backend.h"
 #include "kernels/pool.h"

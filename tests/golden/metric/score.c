@@ -1,5 +1,5 @@
-/* score.c - scores lines {"dataset":D,"answer":A,"gold":[G,...]} from standard input by profiler/score/metric.h; prints a
- * score per line. */
+/* score.c - scores lines {"dataset":D,"answer":A,"gold":[G,...]} from standard input by profiler/score/metric.h; prints
+ * a score per line. */
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/json.h"

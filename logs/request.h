@@ -1,0 +1,165 @@
+/* request.h - the requests in one line of a request log of any server or proxy.
+ *
+ * A line is JSON, perhaps after a time and a name, or vLLM's own ("Request ID details: prompt: '...', ..."). In JSON
+ * the request is the object that has `messages`, `prompt` or SGLang's `text`: the row itself, or the value of one of
+ * REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it, up to four deep. docs/requests.md has an
+ * example of each log. vLLM and SGLang log a request more than once; the body as it came is preferred, then the prompt.
+ *
+ * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
+ * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text.
+ *
+ * Mooncake's traces have no texts: `hash_ids` has an id for each block of 512 tokens, `input_length` the tokens,
+ * `output_length` those of the answer, and `timestamp` milliseconds from any moment. Traces with blocks of another size
+ * give it as `block_size`. The last block, which may be incomplete, may have an id or not.
+ */
+#ifndef EVP_REQUEST_H
+#define EVP_REQUEST_H
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "formats/context.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REQUEST_WRAPPERS                                                                                               \
+    "body", "request_body", "request", "requestBody", "req_body", "payload", "json", "proxy_server_request", "obj",    \
+        "log", "message", "msg"
+
+enum {
+    REQUEST_MARK = 2,    // bytes before the text of a message
+    REQUEST_BLOCK = 512, // tokens, where a trace does not say
+    REQUEST_TOKENS_MAX = 1 << 30,
+};
+
+/* Why a prompt cannot be made from the log alone. */
+#define REQUEST_FLAWS(X)                                                                                               \
+    X(REQUEST_TOOLS, "tools, which every chat template writes in its own way")                                         \
+    X(REQUEST_MEDIA, "images, audio or files")                                                                         \
+    X(REQUEST_TOKENS, "token ids instead of text")                                                                     \
+    X(REQUEST_ROLES, "roles other than system, user and assistant, or a system message that is not the first")         \
+    X(REQUEST_THOUGHTS, "reasoning in an assistant message")                                                           \
+    X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
+    X(REQUEST_DATE, "another date_string than the date of the chat template")                                          \
+    X(REQUEST_END, "the last message is not the user's")                                                               \
+    X(REQUEST_CUT, "a prompt that the log cut short or left out")                                                      \
+    X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
+    X(REQUEST_BLOCKS, "hash ids that are not one for each block of its input_length")                                  \
+    X(REQUEST_UNKNOWN, "prompts in a form that is not recognised (docs/requests.md)")
+
+enum request_flaw {
+#define X(name, text) name,
+    REQUEST_FLAWS(X)
+#undef X
+        N_REQUEST_FLAWS
+};
+const char *request_flaw_text(enum request_flaw flaw);
+
+/* Lines of servers and proxies that have no prompts, or only parts of them, and what would log them. */
+#define REQUEST_LACKS(X)                                                                                               \
+    X(LACK_VLLM, "lines of vLLM without prompts",                                                                      \
+      "start it with `VLLM_LOGGING_LEVEL=DEBUG vllm serve ... --enable-log-requests`")                                 \
+    X(LACK_VLLM_IDS, "prompts of vLLM as token ids",                                                                   \
+      "vLLM 0.32 logs the bodies, too; with an older one log them in a proxy (docs/requests.md)")                      \
+    X(LACK_VLLM_REST, "prompts of vLLM that look as if --max-log-len had cut them", "serve without that option")       \
+    X(LACK_SGLANG, "lines of SGLang without whole prompts",                                                            \
+      "start it with `--log-requests --log-requests-level 3 --log-requests-format json`")                              \
+    X(LACK_LITELLM, "rows of LiteLLM without messages",                                                                \
+      "set `store_prompts_in_spend_logs: true` in its general_settings, and no `turn_off_message_logging`")            \
+    X(LACK_NGINX, "lines of a web server without bodies",                                                              \
+      "add a log_format with escape=json and $request_body (docs/requests.md)")                                        \
+    X(LACK_API, "only the access lines of vLLM, SGLang or LiteLLM",                                                    \
+      "docs/requests.md says how each of them logs prompts")
+
+enum request_lack {
+#define X(name, what, remedy) name,
+    REQUEST_LACKS(X)
+#undef X
+        N_REQUEST_LACKS
+};
+
+/* What is known of one log while it is read; zeroed, except for the times, before its first line. */
+struct request_log {
+    double newest; // its lines are not newer, in seconds since 1970; a time without a year is in the last year possible
+    double future; // times after this are wrong, and become unknown
+    int64_t n_requests, n_timeless; // those that the caller wants; of these, without a time
+    int64_t n_prompts;              // wanted or not
+    int64_t lacks[N_REQUEST_LACKS]; // lines
+    bool has_bodies;                // vLLM or SGLang logs bodies, so the prompts that it makes of them are ignored
+    int64_t n_pending;              // bodies of SGLang whose prompt has not come yet
+    bool sglang_cuts;               // SGLang cut a prompt in its middle
+    size_t longest;                 // characters of the longest prompt that vLLM logged as text
+    int64_t n_longest, n_vllm;      // how many have this length; how many there are
+    char longest_end;               // last byte of the first of them
+    bool ends_differ;               // another one ends with another byte
+};
+
+/* What a log has in place of whole prompts, N_REQUEST_LACKS: nothing known. */
+enum request_lack request_log_lack(const struct request_log *log);
+const char *request_lack_what(enum request_lack lack);
+const char *request_lack_remedy(enum request_lack lack);
+
+/* For request.c: notes what a line without a prompt is. */
+struct json;
+void request_note_text(struct request_log *log, const char *line);
+void request_note_row(struct request_log *log, const struct json *row);
+
+struct request {
+    struct buf bytes;
+    struct {
+        size_t *at; // where the text of each message begins in bytes
+        int n, cap;
+    } message;
+    struct {
+        double *at; // the ids of a trace; then there are no messages
+        int n, cap;
+    } hash;
+    int64_t n_tokens;        // of a trace
+    int32_t block, n_output; // tokens of its blocks, and of the answer; 0: unknown
+    struct buf model;        // the model asked; "": unknown
+    double time;             // seconds since 1970; NaN: unknown
+};
+
+/* The request being read, and counts over all lines. */
+struct request_line {
+    /* set by the caller */
+    bool hashes;      // take requests of traces without texts, too; false: they are flawed
+    const char *date; // requests with another date_string than the chat template's are flawed; NULL: not looked at
+    const struct map *wanted; // models; flaws of requests to others do not count; NULL or empty: all do
+    /* results */
+    struct request request;
+    struct request_log log;
+    int64_t flaws[N_REQUEST_FLAWS];
+    int64_t n_requests; // with a prompt; flawed ones not counted
+    int64_t n_flawed;   // all flaws
+    bool asks;          // something in the line looks like a prompt
+};
+
+typedef int request_visit(void *arg, const struct request *r, struct err *err);
+struct request_visitor {
+    request_visit *each;
+    void *arg;
+};
+
+/* Calls each(arg, request) for every request of a line and adds to the counts. A line without a request is not an
+ * error. REQUEST_DAMAGED: the line begins like JSON and is not JSON; *err says where, without quoting it. */
+enum { REQUEST_DAMAGED = 1 };
+int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,
+                 struct err *err) MUST_CHECK;
+
+void request_line_release(struct request_line *l); // zeroed is fine
+
+/* The role of message i. */
+enum turn_role request_role(const struct request *r, int i);
+
+/* A time in any of the forms of logs: seconds, milliseconds, microseconds or nanoseconds since 1970, ISO 8601, or
+ * 22/Nov/2026:05:58:00 +0000. NaN for anything else. */
+double request_time(const char *text);
+
+/* The time at the beginning of a line of text: ISO 8601, perhaps in brackets, or vLLM's "11-22 05:58:00", whose year is
+ * the last one that does not make it later than `newest`. NaN: none. */
+double request_time_before(const char *line, double newest);
+
+#endif

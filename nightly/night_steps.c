@@ -1,0 +1,309 @@
+/* night_steps.c - command lines from the configuration and from what the state folder holds. */
+#include "nightly/night_steps.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rows.h"
+
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONTEXTS "mine/contexts.jsonl"
+#define ASKED    "mine/questions.jsonl"
+#define ACCESS   "mine/access.jsonl"
+#define PROFILE  "profile.h5"
+#define TABLE    "table.h5"
+#define TONIGHT  "tonight.jsonl"
+#define MANIFEST "manifest.jsonl"
+#define PREVIOUS "previous.jsonl"
+#define RECEIPT  "manifest.jsonl.receipt"
+#define MODEL    "model"
+
+/* ---- words ---------------------------------------------------------------------- */
+
+static void add_options(struct command *c, const struct nightly *n, const char *tool)
+{
+    for (const struct json *o = json_first(json_get(n->options, tool)); o; o = json_next(o))
+        command_add(c, json_text(o), NULL);
+}
+
+static void add_number(struct command *c, const char *option, double value)
+{
+    char text[32];
+
+    snprintf(text, sizeof(text), "%.12g", value);
+    command_add(c, option, text, NULL);
+}
+
+/* The night prints the figures of a step; the tool only warnings. */
+static void add_quiet(struct command *c, const struct nightly *n)
+{
+    if (!n->verbose)
+        command_add(c, "-q", NULL);
+}
+
+static void add_model(struct command *c, const struct nightly *n)
+{
+    command_add(c, "--model", n->model, NULL);
+    add_options(c, n, "model");
+}
+
+static void add_forget(struct command *c, const struct nightly *n)
+{
+    if (n->forget_days > 0)
+        add_number(c, "--forget", (double)n->forget_days);
+}
+
+/* Adds the files that a list of patterns names, each after `option` unless that is NULL. Without an option there must
+ * be one. */
+static int add_files(struct command *c, const struct json *patterns, const char *option, struct err *err)
+{
+    size_t found = 0;
+
+    for (const struct json *p = json_first(patterns); p; p = json_next(p)) {
+        glob_t g = { 0 };
+        int code = glob(json_text(p), GLOB_NOMAGIC, NULL, &g);
+        for (size_t i = 0; code == 0 && i < g.gl_pathc; i++)
+            command_add(c, option ? option : g.gl_pathv[i], option ? g.gl_pathv[i] : NULL, NULL);
+        found += code == 0 ? g.gl_pathc : 0;
+        globfree(&g);
+        if (code == GLOB_NOSPACE)
+            return err_nomem(err);
+    }
+    if (found == 0 && !option)
+        return err_set(err, ERR_FORMAT, "no file is named like '%s'", json_text(json_first(patterns)));
+    return 0;
+}
+
+/* ---- when ------------------------------------------------------------------------ */
+
+static bool watches(const struct nightly *n)
+{
+    return n->budget_s > 0 && file_exists(TABLE) && file_exists(MANIFEST);
+}
+
+/* ---- the steps ------------------------------------------------------------------- */
+
+static int import(const struct nightly *n, struct command *c, struct err *err)
+{
+    command_add(c, "evp-import", "--requests", "--partial", NULL);
+    if (add_files(c, n->logs, NULL, err))
+        return err->code;
+    add_model(c, n);
+    add_forget(c, n);
+    add_quiet(c, n);
+    add_options(c, n, "evp-import");
+    command_add(c, "-o", "mine", NULL);
+    return 0;
+}
+
+/* Served answers cost nothing. Without them a quarter of the budget tells whether the plan still holds. */
+static int drift(const struct nightly *n, struct command *c, struct err *err)
+{
+    command_add(c, "evp-drift", TABLE, MANIFEST, "--questions", ASKED, NULL);
+    if (n->served && add_files(c, n->served, "--served", err))
+        return err->code;
+    if (!n->served) {
+        command_add(c, "--contexts", CONTEXTS, NULL);
+        add_model(c, n);
+        add_number(c, "--budget", n->budget_s / 4);
+    }
+    if (n->threshold > 0) {
+        add_number(c, "--threshold", n->threshold);
+    } else {
+        add_number(c, "--false-alarms", n->false_alarms);
+        command_add(c, "--state", "drift.jsonl", NULL);
+    }
+    add_quiet(c, n);
+    add_options(c, n, "evp-drift");
+    command_add(c, "-o", "drifted.jsonl", NULL);
+    return 0;
+}
+
+static void begin_profile(const struct nightly *n, struct command *c)
+{
+    command_add(c, "evp-profile", CONTEXTS, ASKED, NULL);
+    add_model(c, n);
+    add_forget(c, n);
+}
+
+static void end_profile(const struct nightly *n, struct command *c)
+{
+    add_quiet(c, n);
+    add_options(c, n, "evp-profile");
+    command_add(c, "-o", PROFILE, NULL);
+}
+
+static int profile_drifted(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    begin_profile(n, c);
+    command_add(c, "--cells", "drifted.jsonl", NULL);
+    end_profile(n, c);
+    return 0;
+}
+
+/* With a budget as many random contexts as three quarters of it allow: the first ones are those of the nights before,
+ * so the sample grows. */
+static int profile(const struct nightly *n, struct command *c, struct err *err)
+{
+    char seconds[32];
+
+    (void)err;
+    begin_profile(n, c);
+    command_option(c, "--configs", n->configs);
+    if (n->budget_s > 0) {
+        snprintf(seconds, sizeof(seconds), "%.12gs", n->budget_s * 3 / 4);
+        command_add(c, "--sample", seconds, NULL);
+    }
+    end_profile(n, c);
+    return 0;
+}
+
+static int score(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    command_add(c, "evp-score", PROFILE, NULL);
+    add_quiet(c, n);
+    add_options(c, n, "evp-score");
+    command_add(c, "-o", TABLE, NULL);
+    return 0;
+}
+
+static void add_previous(const struct nightly *n, struct command *c)
+{
+    if (!file_exists(MANIFEST))
+        return;
+    command_add(c, "--previous", MANIFEST, NULL);
+    add_number(c, "--move-cost", n->move_cost);
+}
+
+static int plan(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    command_add(c, "evp-plan", TABLE, "--tiers", n->tiers, "--access", ACCESS, NULL);
+    add_number(c, "--alpha", n->alpha);
+    add_previous(n, c);
+    add_quiet(c, n);
+    add_options(c, n, "evp-plan");
+    command_add(c, "-o", TONIGHT, NULL);
+    return 0;
+}
+
+static int verify(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    command_add(c, "evp-plan", TABLE, "--verify", TONIGHT, NULL);
+    add_previous(n, c);
+    add_quiet(c, n);
+    return 0;
+}
+
+static int pack(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    command_add(c, "evp-pack", TONIGHT, CONTEXTS, NULL);
+    add_model(c, n);
+    command_add(c, "--tiers", n->tiers, "--prune", NULL);
+    add_quiet(c, n);
+    add_options(c, n, "evp-pack");
+    command_add(c, "-o", "payloads", NULL);
+    return 0;
+}
+
+static int load(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    command_add(c, "evp-load", TONIGHT, "--payloads", "payloads", "--receipt", RECEIPT, "--wait", "600", "--verify",
+                NULL);
+    add_quiet(c, n);
+    add_options(c, n, "evp-load");
+    return 0;
+}
+
+static int report(const struct nightly *n, struct command *c, struct err *err)
+{
+    (void)err;
+    command_add(c, "evp-report", TABLE, MANIFEST, NULL);
+    if (file_exists(PREVIOUS))
+        command_add(c, PREVIOUS, NULL);
+    if (file_exists(RECEIPT))
+        command_add(c, RECEIPT, NULL);
+    add_quiet(c, n);
+    add_options(c, n, "evp-report");
+    command_add(c, "-o", "report.html", NULL);
+    return 0;
+}
+
+const struct night_step_kind night_steps[] = {
+    { "import", NULL, import, "contexts questions requests" },
+    { "drift", watches, drift, "contexts answers moved" },
+    { "profile-drifted", watches, profile_drifted, "contexts answers" },
+    { "profile", NULL, profile, "contexts answers contexts_later" },
+    { "score", NULL, score, NULL },
+    { "plan", NULL, plan, "contexts compressed ttft_s quality quality_test" },
+    { "verify", NULL, verify, NULL },
+    { "pack", NULL, pack, "written present placed failed" },
+    { "load", NULL, load, "insert keep recompress move evict skipped" },
+    { "report", NULL, report, NULL },
+    { NULL, NULL, NULL, NULL },
+};
+
+/* ---- the folder ------------------------------------------------------------------ */
+
+/* The digest of the model in the header of the plan in force, for the sentence below; "DIGEST" if there is none. */
+static void read_digest(char *digest, size_t size)
+{
+    struct rows_in in;
+    struct err none;
+    const char *text = "DIGEST";
+
+    if (rows_open(&in, MANIFEST, "manifest", &none) == 0) {
+        const char *found = json_text(json_get(in.header, "model_digest"));
+        snprintf(digest, size, "%s", found ? found : text);
+        rows_close(&in);
+    } else {
+        snprintf(digest, size, "%s", text);
+    }
+}
+
+int night_take_model(const struct nightly *n, struct err *err)
+{
+    struct buf is = { 0 }, line = { 0 };
+    char digest[128];
+    int code = file_exists(MODEL) ? file_read(&is, MODEL, 4096, err) : 0;
+
+    buf_printf(&line, "%s\n", n->model);
+    if (!code && buf_failed(&line))
+        code = err_nomem(err);
+    if (!code && is.n == 0)
+        code = file_write(MODEL, line.at, line.n, err);
+    else if (!code && strcmp(buf_str(&is), line.at) != 0) {
+        read_digest(digest, sizeof(digest));
+        code =
+            err_set(err, ERR_FORMAT,
+                    "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own; "
+                    "evp-load %s --retire %s takes the payloads of the old one from the tiers",
+                    (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model, MANIFEST, digest);
+    }
+    buf_release(&is);
+    buf_release(&line);
+    return code;
+}
+
+/* The plan before stays beside it where the file system has hard links; only the report misses it elsewhere. */
+int night_put_in_force(struct err *err)
+{
+    if (!file_exists(TONIGHT))
+        return 0;
+    if (file_exists(MANIFEST)) {
+        unlink(PREVIOUS);
+        if (link(MANIFEST, PREVIOUS))
+            log_debug("'%s' is not kept as '%s': %s", MANIFEST, PREVIOUS, strerror(errno));
+    }
+    return file_rename(TONIGHT, MANIFEST, err);
+}
