@@ -93,7 +93,8 @@ struct attn_spans {
 };
 
 /* The rows of several compressed caches, as a list and its copy on the device: layer l, head g of cache c is entry
- * (c * L + l) * G + g. */
+ * (c * L + l) * G + g. All keys are in one allocation, whole rows apart, and so are all values: a device may read what
+ * lies between heads. */
 struct kv_table {
     const struct kv_rows *host, *device;
     int n_layers; // L

@@ -26,13 +26,14 @@ struct pool {
 int pool_open(struct pool *p, struct backend *be, size_t bytes, struct err *err) MUST_CHECK;
 void pool_close(struct pool *p); // zeroed is fine
 
-/* 64-byte aligned; contents undefined. NULL with ERR_NOMEM when the pool has less left. */
+/* A multiple of 256 bytes from the beginning, so rows of 64 and 128 bf16 numbers are whole rows apart: kv_table of
+ * kernels/backend.h. Contents undefined. NULL with ERR_NOMEM when the pool has less left. */
 void *pool_take(struct pool *p, size_t bytes, struct err *err);
 
 /* The bytes of the pool that pool_take() uses for this many. */
 static inline size_t pool_size(size_t bytes)
 {
-    return (bytes + 63) / 64 * 64;
+    return (bytes + 255) / 256 * 256;
 }
 
 static inline size_t pool_mark(const struct pool *p)

@@ -171,6 +171,97 @@ Test(kernels, attend_shows_what_is_not_finite)
     each_pair(check_infinite);
 }
 
+/* ---- what lies behind a head's rows ------------------------------------------ */
+
+/* Marks the rows of keys and values that the case's spans see. */
+static void mark_seen(const struct attn_operands *o, const struct attn_case *c, const struct backend *be, bool *seen)
+{
+    const size_t row = (size_t)c->K * dtype_size(be->dtype);
+
+    for (int s = 0; s < n_spans(c); s++)
+        for (int g = 0; g < c->G; g++) {
+            size_t head = (size_t)(LAYER * c->G + g), n = (size_t)c->spans[s].n_keys;
+            size_t first = head * o->job.store.head_rows + (size_t)c->spans[s].first;
+            if (c->kind == ATTN_SHARED) {
+                const struct kv_rows *rows = &o->host[(size_t)(c->spans[s].first * LAYERS * c->G) + head];
+                first = (size_t)((char *)rows->k - (char *)o->k) / row, n = (size_t)rows->n;
+            }
+            memset(seen + first, 1, n * sizeof(*seen));
+        }
+}
+
+/* All numbers of rows that are not seen become x. */
+static void *replaced(struct backend *be, void *at, const bool *seen, size_t rows, int K, float x)
+{
+    float *host = read_stored(be, at, rows * (size_t)K, "keys or values");
+
+    for (size_t i = 0; i < rows * (size_t)K; i++)
+        host[i] = seen[i / (size_t)K] ? host[i] : x;
+    void *changed = stored_from(be, host, rows * (size_t)K);
+    be->free(be, at);
+    free(host);
+    return changed;
+}
+
+/* Attention where rows that are not seen hold x: the last ones of every head of a table, and gaps of a store. */
+static struct attended attend_beside(struct backend *be, const struct attn_case *c, float x)
+{
+    enum { CUT = 3 };
+    struct attn_operands o = operands_of(be, c);
+    const size_t heads = (size_t)(LAYERS * c->G), entries = o.host ? MAX_SPANS * heads : 0;
+    size_t rows = heads * o.job.store.head_rows;
+    void *k = o.k, *v = o.v;
+
+    for (size_t i = 0; i < entries; i++) {
+        rows += (size_t)o.host[i].n;
+        o.host[i].n = o.host[i].n > CUT ? o.host[i].n - CUT : 0;
+    }
+    bool *seen = calloc(rows, sizeof(*seen));
+    mark_seen(&o, c, be, seen);
+    o.k = replaced(be, k, seen, rows, c->K, x);
+    o.v = replaced(be, v, seen, rows, c->K, x);
+    for (size_t i = 0; i < entries; i++) {
+        o.host[i].k = (char *)o.k + ((char *)o.host[i].k - (char *)k);
+        o.host[i].v = (char *)o.v + ((char *)o.host[i].v - (char *)v);
+    }
+    if (o.host)
+        be->write(be, o.device, o.host, entries * sizeof(*o.host));
+    o.job.store.k = o.k, o.job.store.v = o.v;
+    struct attended a = attend_on(be, &o, c->spans, n_spans(c), ALL);
+    free(seen);
+    operands_free(be, &o);
+    return a;
+}
+
+static void check_beside(const struct pair *p)
+{
+    static const struct attn_case of[] = {
+        { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1100 }, { 17, 5, 1, 131 }, { 22, 3, 2, 40 } } },
+        { ATTN_SHARED, 1, 2, 128, { { 0, 70, 0, 300 }, { 70, 1, 1, 131 }, { 71, 2, 2, 3 } } },
+        { ATTN_TEXT, 2, 2, 64, { { 0, 80, 3, 150 }, { 80, 3, 160, 20 }, { 83, 1, 260, 0 } } },
+        { ATTN_TEXT, 1, 2, 128, { { 0, 9, 3, 1050 }, { 9, 1, 1300, 0 } } },
+        { ATTN_WHOLE, 2, 1, 64, { { 0, 9, 5, 100 }, { 9, 2, 120, 1 }, { 11, 1, 300, 0 } } },
+        { ATTN_OWN, 2, 2, 128, { { 0, 9, 5, 100 }, { 9, 1, 110, 65 }, { 10, 1, 300, 0 } } },
+    };
+
+    for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+        const struct attn_case *c = &of[i];
+        const size_t T = (size_t)n_tokens(c), H = (size_t)(c->G * c->group), width = H * (size_t)c->K;
+        struct attended with_zeros = attend_beside(p->got, c, 0), with_nans = attend_beside(p->got, c, NAN);
+        cr_assert(!memcmp(with_zeros.out, with_nans.out, T * (width + PITCH) * sizeof(float)) &&
+                      !memcmp(with_zeros.part, with_nans.part, T * width * sizeof(float)) &&
+                      !memcmp(with_zeros.lse, with_nans.lse, T * H * sizeof(float)),
+                  "%s: case %zu: what lies beside a head changes its results", p->name, i);
+        attended_free(with_zeros);
+        attended_free(with_nans);
+    }
+}
+
+Test(kernels, attend_beside_what_is_not_a_number)
+{
+    each_pair(check_beside);
+}
+
 /* Heads that no kernel has are refused before the work starts and, without a plan, by the op. */
 static void check_refused(const struct pair *p)
 {
