@@ -96,7 +96,7 @@ __device__ __forceinline__ void copy_blocks(const struct attend_args &a, const s
         copy_panels<D>(to + stage * BLOCK_KEYS * D, from, n, thread);
         copy_async_commit();
         copy_async_wait<0>();
-        shared_fence_products();
+        shared_fence_async();
         phase_arrive(&phases[values].full[stage]);
         from += BLOCK_KEYS * D;
     }

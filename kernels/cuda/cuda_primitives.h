@@ -1,5 +1,5 @@
 /* cuda_primitives.h - the primitives that kernels use beyond CUDA's own C++: shared arrays, launches, 16-bit floats,
- * tensor cores, asynchronous copies, barriers of phases, products of warpgroups.
+ * tensor cores, asynchronous copies, barriers of phases, copies of boxes, products of warpgroups.
  *
  * This is the version for nvcc, and the only file with inline PTX. tests/cuda/emulated/cuda_primitives.h is the version
  * for g++ and gives every name here the same meaning on the host. A .cu file includes <cuda_primitives.h> and never
@@ -11,6 +11,7 @@
 #define EVP_CUDA_PRIMITIVES_H
 
 #include <cuda_runtime.h>
+#include_next <cuda.h> // the toolkit's, not the one beside this file
 #include <stdint.h>
 
 /* Declares `type name[n]` in the block's shared memory, 16-byte aligned, contents undefined; at most 48 KiB of such
@@ -143,6 +144,12 @@ template <int n> __device__ __forceinline__ void copy_async_wait()
     asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory");
 }
 
+/* Asks for the 128 bytes of device memory around an address, which will be read. */
+__device__ __forceinline__ void prefetch_l2(const void *at)
+{
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(at));
+}
+
 /* ---- compute capability 9.0 alone: elsewhere a kernel that comes here ends with an error ---- */
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -163,6 +170,15 @@ __device__ __forceinline__ void phase_init(uint64_t *at, int n)
 __device__ __forceinline__ void phase_arrive(uint64_t *at)
 {
     HOPPER_ASM("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(at)) : "memory");
+}
+
+/* One arrival; the phase does not end before copy_box() has brought that many bytes to it. */
+__device__ __forceinline__ void phase_arrive_bytes(uint64_t *at, int bytes)
+{
+    HOPPER_ASM("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;"
+               :
+               : "r"(shared_address(at)), "r"(bytes)
+               : "memory");
 }
 
 /* Waits until the last phase of that parity is over. Before the first phase that is so for parity 1. */
@@ -194,11 +210,31 @@ template <int n> __device__ __forceinline__ void registers_take()
     HOPPER_ASM("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(n));
 }
 
-/* What this thread wrote to shared memory, copies that it waited for included, is seen by products of warpgroups that
- * begin later: after a barrier or an arrival behind this. They read by another way than other instructions. */
-__device__ __forceinline__ void shared_fence_products()
+/* What this thread wrote to shared memory, copies that it waited for and beginnings of phases included, is seen by
+ * products of warpgroups and copies of boxes that begin later: after a barrier or an arrival behind this. They take
+ * another way to shared memory than other instructions. */
+__device__ __forceinline__ void shared_fence_async()
 {
     HOPPER_ASM("fence.proxy.async.shared::cta;" : : : "memory");
+}
+
+/* Writes 16 zero bytes to shared memory, 16-byte aligned. */
+__device__ __forceinline__ void shared_clear_16(void *at)
+{
+    *(uint4 *)at = make_uint4(0, 0, 0, 0);
+}
+
+/* Starts copying a box of a tensor map of two dimensions (cuTensorMapEncodeTiled) to shared memory, from that column and
+ * row on: the tensor memory accelerator does it, for one thread. What lies outside the map's tensor becomes 0, and
+ * counts among the bytes. Those that wait for the phase of `full` see the box. `to` is 128-byte aligned, with a 128-byte
+ * swizzle as for wgmma_tile(). The map is a __grid_constant__ of the kernel. */
+__device__ __forceinline__ void copy_box(void *to, const CUtensorMap *map, int column, int row, uint64_t *full)
+{
+    HOPPER_ASM("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+               "[%0], [%1, {%2, %3}], [%4];"
+               :
+               : "r"(shared_address(to)), "l"(map), "r"(column), "r"(row), "r"(shared_address(full))
+               : "memory");
 }
 
 /* A tile of bf16 in shared memory for wgmma, in panels of 64 columns: rows of 128 bytes, and of each row the 16-byte

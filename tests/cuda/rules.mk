@@ -7,7 +7,7 @@ EMU := build/cuda
 EMU_BUILDS := plain asan tsan race
 EMU_CXX := $(filter ccache,$(CC)) g++
 EMU_FLAGS := -std=c++17 -O2 -g -Wall -Wextra $(if $(filter 1,$(WERROR)),-Werror) -fPIC -fvisibility=hidden \
-             -fno-strict-aliasing -fno-omit-frame-pointer -Wno-unknown-pragmas -Itests/cuda/emulated -I.
+             -fno-strict-aliasing -fno-omit-frame-pointer -Wno-unknown-pragmas -Wno-psabi -Itests/cuda/emulated -I.
 EMU_KERNEL_plain := -fsanitize=alignment,bounds -fno-sanitize-recover=all
 EMU_KERNEL_asan  := -O1 -fsanitize=address,alignment -fno-sanitize-recover=all
 EMU_KERNEL_tsan  := -O1 -fsanitize=thread

@@ -6,6 +6,8 @@
 #ifndef EVP_EMULATED_CUDA_PRIMITIVES_H
 #define EVP_EMULATED_CUDA_PRIMITIVES_H
 
+#include "tests/cuda/emulated/cuda.h"
+
 #include <cuda_runtime.h>
 #include <stdint.h>
 
@@ -101,6 +103,13 @@ template <int n> inline void copy_async_wait()
     emu::async_wait(n);
 }
 
+/* A device takes any address. */
+inline void prefetch_l2(const void *at, EMU_HERE)
+{
+    if (!emu::on_device(at, 1))
+        emu::die("prefetch_l2 at %s:%d: not an address of device memory", here.file, here.line);
+}
+
 inline size_t shared_address(const void *at)
 {
     return (size_t)(static_cast<const char *>(at) - emu::shared_begin());
@@ -114,6 +123,11 @@ inline void phase_init(uint64_t *at, int n, EMU_HERE)
 inline void phase_arrive(uint64_t *at, EMU_HERE)
 {
     emu::phase_arrive(at, here);
+}
+
+inline void phase_arrive_bytes(uint64_t *at, int bytes, EMU_HERE)
+{
+    emu::phase_arrive_bytes(at, bytes, here);
 }
 
 inline void phase_wait(uint64_t *at, unsigned parity, EMU_HERE)
@@ -133,9 +147,19 @@ template <int n> inline void registers_take(EMU_HERE)
     emu::set_registers(n, true, here);
 }
 
-inline void shared_fence_products()
+inline void shared_fence_async()
 {
-    emu::fence_copies();
+    emu::fence_async();
+}
+
+inline void shared_clear_16(void *at, EMU_HERE)
+{
+    emu::clear_unit(at, here);
+}
+
+inline void copy_box(void *to, const CUtensorMap *map, int column, int row, uint64_t *full, EMU_HERE)
+{
+    emu::copy_box(to, map, column, row, full, here);
 }
 
 inline uint64_t wgmma_tile(const void *at, int panel_bytes = 0, EMU_HERE)

@@ -80,6 +80,12 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total);
 cudaError_t cudaDeviceSynchronize();
 cudaError_t cudaDeviceReset();
 
+enum { cudaEnableDefault = 0 };
+enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess = 0, cudaDriverEntryPointSymbolNotFound = 1 };
+/* The driver's functions of tests/cuda/emulated/cuda.h. */
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version,
+                                             unsigned long long flags, cudaDriverEntryPointQueryResult *found);
+
 /* ---- streams and events -------------------------------------------------- */
 
 typedef struct CUstream_st *cudaStream_t;

@@ -3,7 +3,8 @@
  * A kernel compiled with -fsanitize=thread calls a function here before every access to memory. Linked in place of the
  * sanitizer's own library, they find, in a time that does not grow with the number of threads:
  *   - races: two accesses, one of them a write, by two threads of a block that neither a barrier nor an operation of
- *     the whole warp is between; or by two blocks of a launch, whatever is between
+ *     the whole warp is between, nor an arrival at a phase that the other waited for; or by two blocks of a launch,
+ *     whatever is between
  *   - foreign memory: a kernel may touch device memory, its block's shared memory, its own variables and arguments
  * and count the bytes of device memory that each kernel reads and writes.
  *
@@ -26,7 +27,7 @@ namespace emu
 enum { PAGE = 4096, GRANULE = 1 };
 
 struct mark {
-    unsigned launch, block, n_barriers, n_meetings; // launch 0: none
+    unsigned launch, block, n_barriers, n_meetings, n_arrivals; // launch 0: none
     unsigned short thread;
     bool atomic, of_lanes, of_warps, of_blocks; // not of this thread, warp, block alone
     const void *from;
@@ -117,6 +118,53 @@ static enum where where_is(const void *at, size_t bytes, const void *from)
     return OWN;
 }
 
+/* ---- phases -------------------------------------------------------------- */
+
+/* What is over: of each thread what it did before that many arrivals, of each warp before that many operations. A warp
+ * knows what one of its lanes does. */
+struct known {
+    unsigned arrivals[MAX_THREADS], meetings[MAX_THREADS / 32];
+};
+struct known_phase {
+    struct known coming, last; // of the phase that runs; of the one before
+};
+static struct known of_warp[MAX_THREADS / 32];
+static std::unordered_map<const void *, struct known_phase> of_phase;
+
+static void join(struct known *to, const struct known *from)
+{
+    for (int i = 0; i < MAX_THREADS; i++)
+        to->arrivals[i] = from->arrivals[i] > to->arrivals[i] ? from->arrivals[i] : to->arrivals[i];
+    for (int i = 0; i < MAX_THREADS / 32; i++)
+        to->meetings[i] = from->meetings[i] > to->meetings[i] ? from->meetings[i] : to->meetings[i];
+}
+
+void phase_learns(const void *at)
+{
+    struct known *k = &of_phase[at].coming;
+
+    join(k, &of_warp[current->warp]);
+    k->arrivals[current->warp * 32 + current->lane] = ++current->n_arrivals;
+    if (current->n_meetings > k->meetings[current->warp])
+        k->meetings[current->warp] = current->n_meetings;
+}
+
+void phase_ends(const void *at)
+{
+    of_phase[at].last = of_phase[at].coming;
+}
+
+void thread_learns(const void *at)
+{
+    join(&of_warp[current->warp], &of_phase[at].last);
+}
+
+void forget_phases()
+{
+    of_phase.clear();
+    __builtin_memset(of_warp, 0, sizeof(of_warp));
+}
+
 /* ---- races --------------------------------------------------------------- */
 
 /* May what left this mark happen at the same time as what this thread does now? */
@@ -128,6 +176,9 @@ static bool is_unordered(const struct mark *m, unsigned thread, bool shared)
         return true;
     if (m->n_barriers != current->n_barriers)
         return false;
+    const struct known *k = &of_warp[current->warp];
+    if (m->n_arrivals < k->arrivals[m->thread] || m->n_meetings < k->meetings[m->thread / 32])
+        return false; // and what others did before it, one hopes
     if (m->of_warps || m->thread / 32 != thread / 32)
         return true;
     return m->n_meetings >= current->n_meetings && (m->of_lanes || m->thread != thread);
@@ -139,6 +190,7 @@ static void leave_mark(struct mark *m, unsigned thread, bool atomic, bool shared
                         block.number,
                         current->n_barriers,
                         current->n_meetings,
+                        current->n_arrivals,
                         (unsigned short)thread,
                         atomic,
                         false,

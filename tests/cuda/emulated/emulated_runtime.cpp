@@ -7,6 +7,7 @@
  * EMU_MEMORY are lists with a number for each; the last one is that of all further devices. EMU_FAIL_ON is the device
  * that EMU_FAIL is about; without it, it is every one.
  */
+#include "tests/cuda/emulated/cuda.h"
 #include "tests/cuda/emulated/emulated_runtime.h"
 
 #include <deque>
@@ -469,6 +470,16 @@ cudaError_t cudaDriverGetVersion(int *version)
 cudaError_t cudaRuntimeGetVersion(int *version)
 {
     *version = CUDART_VERSION;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long,
+                                             cudaDriverEntryPointQueryResult *found)
+{
+    MUST_BE_USABLE();
+    const bool has = strcmp(name, "cuTensorMapEncodeTiled") == 0 && version >= 12000;
+    *function = has ? reinterpret_cast<void *>(cuTensorMapEncodeTiled) : NULL;
+    *found = has ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
     return cudaSuccess;
 }
 

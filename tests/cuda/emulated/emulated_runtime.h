@@ -37,6 +37,11 @@ void watch_faults();
 /* emulated_race.cpp: an access of the running thread, by code at `from`; before and after a launch. */
 enum access { READ, WRITE, ATOMIC };
 void access(const void *at, size_t bytes, enum access kind, const void *from);
+/* A phase learns what this thread knows and did; when it ends, threads that wait for it learn that. A block forgets. */
+void phase_learns(const void *at);
+void phase_ends(const void *at);
+void thread_learns(const void *at);
+void forget_phases();
 void begin_races();
 void end_races(const char *kernel);
 #endif

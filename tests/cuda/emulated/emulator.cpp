@@ -333,6 +333,10 @@ void sleep_at(const void *at, const char *doing, place here)
 {
     self()->waits_for = at;
     wait(AT_PHASE, doing, here);
+}
+
+void learn_from(const void *at)
+{
     acquire(const_cast<void *>(at));
 }
 
@@ -557,21 +561,24 @@ bool happens_now()
     return options.async == EAGER || (options.async == EITHER && random_below(2));
 }
 
+void tell_of_unit(const void *at, bool writes)
+{
+#ifdef EMU_TSAN
+    writes ? __tsan_write16(const_cast<void *>(at)) : __tsan_read16(const_cast<void *>(at));
+#elif defined(EMU_RACE)
+    access(at, 16, writes ? WRITE : READ, __builtin_return_address(0));
+#else
+    (void)at;
+    (void)writes;
+#endif
+}
+
 /* The sanitizer sees it as accesses of the thread. */
 static void tell_of_copy(const struct copy *c)
 {
-#ifdef EMU_TSAN
     if (c->valid)
-        __tsan_read16(const_cast<char *>(c->src));
-    __tsan_write16(c->dst);
-#elif defined(EMU_RACE)
-    const void *here = __builtin_return_address(0);
-    if (c->valid)
-        access(c->src, 16, READ, here);
-    access(c->dst, 16, WRITE, here);
-#else
-    (void)c;
-#endif
+        tell_of_unit(c->src, false);
+    tell_of_unit(c->dst, true);
 }
 
 static void do_copy(const struct copy *c)
@@ -679,7 +686,7 @@ static void start_fiber(struct fiber *f, int i)
     f->index = (uint3){ u % size->x, u / size->x % size->y, u / (size->x * size->y) };
     f->lane = i % 32;
     f->warp = i / 32;
-    f->n_barriers = f->n_meetings = 0;
+    f->n_barriers = f->n_meetings = f->n_arrivals = 0;
     f->state = READY;
     f->where = (place){ NULL, 0 };
     f->groups.clear();

@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 
+struct CUtensorMap;
 struct uint3 {
     unsigned x, y, z;
 };
@@ -30,8 +31,29 @@ struct dim3 {
     }
 };
 
+#ifdef EMU_TSAN
+extern "C" void __tsan_ignore_thread_begin();
+extern "C" void __tsan_ignore_thread_end();
+#endif
+
 namespace emu
 {
+
+/* While there is one, the thread sanitizer does not take what its library does for vectors for accesses of a thread. */
+struct unseen {
+    unseen()
+    {
+#ifdef EMU_TSAN
+        __tsan_ignore_thread_begin();
+#endif
+    }
+    ~unseen()
+    {
+#ifdef EMU_TSAN
+        __tsan_ignore_thread_end();
+#endif
+    }
+};
 
 /* A line of a kernel: that of the caller, as a default argument. */
 struct place {
@@ -49,6 +71,7 @@ struct thread {
     uint3 index;
     int lane, warp;
     unsigned n_barriers, n_meetings; // that it has left: barriers, and operations of the whole warp
+    unsigned n_arrivals;             // at phases
 };
 extern struct thread *current; // the thread that runs
 
@@ -90,17 +113,33 @@ bool happens_now();
 /* Row of an ldmatrix: 16 aligned bytes of shared memory. */
 void check_matrix_row(const void *row, place here);
 
-/* Waits until another thread calls wake_at(at). */
+/* Waits until another thread calls wake_at(at). learn_from: what it did before is seen by this thread. */
 void sleep_at(const void *at, const char *doing, place here);
 void wake_at(const void *at);
+void learn_from(const void *at);
+/* For the sanitizers: this thread reads, or writes, 16 bytes. */
+void tell_of_unit(const void *at, bool writes);
 
 /* The device's compute capability, as 90. */
 int device_sm();
 
-/* emulator_hopper.cpp: barriers of phases, products of warpgroups and what they may read. */
+/* emulator_phases.cpp: barriers of phases, copies of boxes, and what products and boxes may use. */
+void must_be_hopper(const char *what, place here);
 void phase_init(uint64_t *at, int n, place here);
 void phase_arrive(uint64_t *at, place here);
+void phase_arrive_bytes(uint64_t *at, int bytes, place here);
 void phase_wait(uint64_t *at, unsigned parity, place here);
+void copy_box(void *to, const ::CUtensorMap *map, int column, int row, uint64_t *full, place here);
+void clear_unit(void *at, place here);
+/* A copy to 16 bytes of shared memory begins, and is waited for; what is waited for is fenced. */
+void copy_begins(const void *at);
+void copy_ends(const void *at);
+void fence_async();
+const char *why_unreadable(size_t offset); // in shared memory; NULL: it may be read
+void begin_phases(int n_threads);
+void end_phases();
+
+/* emulator_hopper.cpp: products of warpgroups. */
 uint64_t product_tile(const void *at, int panel_bytes, place here);
 struct group_product {
     int n;             // columns of the result
@@ -116,10 +155,6 @@ void product_commit(place here);
 void product_named(const void *at, size_t bytes); // by the wait that comes now
 void product_wait(int n_left, place here);
 void set_registers(int n, bool more, place here);
-/* A copy to 16 bytes of shared memory begins, and is waited for; what is waited for is fenced. */
-void copy_begins(const void *at);
-void copy_ends(const void *at);
-void fence_copies();
 void begin_products(int n_threads);
 void end_products();
 

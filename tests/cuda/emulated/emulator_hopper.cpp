@@ -1,5 +1,5 @@
-/* emulator_hopper.cpp - what compute capability 9.0 adds: barriers of phases (mbarrier), products of warpgroups (wgmma)
- * with their tiles in shared memory, and registers that warpgroups give each other (setmaxnreg).
+/* emulator_hopper.cpp - what compute capability 9.0 adds to arithmetic: products of warpgroups (wgmma) with their tiles in
+ * shared memory, and registers that warpgroups give each other (setmaxnreg). Its copies: emulator_phases.cpp.
  *
  * Written from the PTX ISA's chapters on these instructions. A product is asynchronous: it happens when it starts or
  * when it is waited for, as EMU_ASYNC says, and reads shared memory and registers then. Ends the process at: a product
@@ -11,29 +11,8 @@
 
 #include <vector>
 
-#ifdef EMU_TSAN
-extern "C" void __tsan_ignore_thread_begin();
-extern "C" void __tsan_ignore_thread_end();
-#endif
-
 namespace emu
 {
-
-/* While there is one, the thread sanitizer does not take what its library does for vectors for accesses of a thread. */
-struct unseen {
-    unseen()
-    {
-#ifdef EMU_TSAN
-        __tsan_ignore_thread_begin();
-#endif
-    }
-    ~unseen()
-    {
-#ifdef EMU_TSAN
-        __tsan_ignore_thread_end();
-#endif
-    }
-};
 
 enum {
     UNIT = 16, // bytes of shared memory
@@ -41,7 +20,6 @@ enum {
     ROW = 128, // bytes of a row of a tile
     BLOCK_REGISTERS = 64 << 10,
 };
-enum unit_state : char { FREE, COPYING, COPIED };
 
 /* Of a warp: one product, and the registers of its lanes. */
 struct warp_product {
@@ -67,102 +45,12 @@ struct registers {
 
 static struct warp_queue queues[MAX_THREADS / 32];
 static std::vector<struct registers> fenced[MAX_THREADS], named[MAX_THREADS];
-static std::vector<size_t> copied[MAX_THREADS]; // units that wait for a fence
-static char states[UNITS];
 static int n_warps;
 static place at_place; // of the operation of the last lane
 
 static int thread()
 {
     return current->warp * 32 + current->lane;
-}
-
-static size_t unit_of(const void *at)
-{
-    return (size_t)(static_cast<const char *>(at) - shared_begin()) / UNIT;
-}
-
-static void must_be_hopper(const char *what, place here)
-{
-    if (device_sm() != 90)
-        die("%s at %s:%d: on compute capability %d.%d, not 9.0", what, here.file, here.line, device_sm() / 10,
-            device_sm() % 10);
-}
-
-/* ---- copies that products may not read yet ------------------------------------------- */
-
-void copy_begins(const void *at)
-{
-    states[unit_of(at)] = COPYING;
-}
-
-void copy_ends(const void *at)
-{
-    struct unseen unseen;
-    states[unit_of(at)] = COPIED;
-    copied[thread()].push_back(unit_of(at));
-}
-
-void fence_copies()
-{
-    struct unseen unseen;
-    for (size_t unit : copied[thread()])
-        if (states[unit] == COPIED)
-            states[unit] = FREE;
-    copied[thread()].clear();
-}
-
-/* ---- barriers of phases --------------------------------------------------------------- */
-
-/* In a word: arrivals that are missing, arrivals of a phase, the parity of the phase that runs, and a sign. */
-struct phase {
-    uint16_t missing, all, parity, sign;
-};
-enum { SIGN = 0x3b17, MOST_ARRIVALS = 1024 };
-
-static struct phase read_phase(const uint64_t *at, const char *what, place here)
-{
-    struct phase p;
-
-    if (!in_shared(at, sizeof(p)) || (uintptr_t)at % sizeof(p))
-        die("%s at %s:%d: not an aligned word of shared memory", what, here.file, here.line);
-    __builtin_memcpy(&p, at, sizeof(p));
-    if (p.sign != SIGN)
-        die("%s at %s:%d: before phase_init()", what, here.file, here.line);
-    return p;
-}
-
-void phase_init(uint64_t *at, int n, place here)
-{
-    struct phase p = { (uint16_t)n, (uint16_t)n, 0, SIGN };
-
-    must_be_hopper("phase_init", here);
-    if (n < 1 || n > MOST_ARRIVALS)
-        die("phase_init at %s:%d: %d arrivals", here.file, here.line, n);
-    if (!in_shared(at, sizeof(p)) || (uintptr_t)at % sizeof(p))
-        die("phase_init at %s:%d: not an aligned word of shared memory", here.file, here.line);
-    __builtin_memcpy(at, &p, sizeof(p));
-}
-
-void phase_arrive(uint64_t *at, place here)
-{
-    struct phase p = read_phase(at, "phase_arrive", here);
-
-    p.missing--;
-    if (p.missing == 0) {
-        p.missing = p.all;
-        p.parity ^= 1;
-    }
-    __builtin_memcpy(at, &p, sizeof(p));
-    wake_at(at);
-}
-
-void phase_wait(uint64_t *at, unsigned parity, place here)
-{
-    if (parity > 1)
-        die("phase_wait at %s:%d: parity %u", here.file, here.line, parity);
-    while (read_phase(at, "phase_wait", here).parity == parity)
-        sleep_at(at, "phase_wait", here);
 }
 
 /* ---- tiles ------------------------------------------------------------------------------ */
@@ -203,9 +91,8 @@ static void load_unit(float to[8], size_t offset, place from)
 
     if (offset / UNIT >= UNITS || !in_shared(at, UNIT))
         die("the product at %s:%d reads outside shared memory", from.file, from.line);
-    if (states[offset / UNIT] != FREE)
-        die("the product at %s:%d reads a copy that %s", from.file, from.line,
-            states[offset / UNIT] == COPYING ? "nobody waited for" : "no shared_fence_products() came after");
+    if (why_unreadable(offset))
+        die("the product at %s:%d reads a copy that %s", from.file, from.line, why_unreadable(offset));
     __builtin_memcpy(numbers, at, UNIT);
     for (int i = 0; i < 8; i++)
         to[i] = bf16_to_float(numbers[i]);
@@ -484,9 +371,8 @@ void begin_products(int n_threads)
     for (int i = 0; i < n_threads; i++) {
         fenced[i].clear();
         named[i].clear();
-        copied[i].clear();
     }
-    __builtin_memset(states, FREE, sizeof(states));
+    begin_phases(n_threads);
 }
 
 void end_products()
@@ -494,6 +380,7 @@ void end_products()
     struct unseen unseen;
     int in_all = 0, n_threads = n_warps * 32;
 
+    end_phases();
     for (int i = 0; i < n_warps; i++) {
         const struct warp_queue *q = &queues[i], *first = &queues[i / 4 * 4];
         if (!q->waiting.empty())

@@ -2,7 +2,7 @@
  * what breaks a rule is found. */
 #include "tests/cuda/selftest/selftest.h"
 
-enum { ROWS = 64, RIGHT = 128, PANEL = 64, GROUP = 128, ALIGN = 1024 };
+enum { ROWS = 64, RIGHT = 128, PANEL = 64, GROUP = 128 };
 
 /* What a faulty kernel does wrong. */
 enum fault {
@@ -59,14 +59,8 @@ __device__ void copies_are_there(enum fault fault)
     if (fault != COPY_NOT_WAITED)
         copy_async_wait<0>();
     if (fault != COPY_NOT_FENCED)
-        shared_fence_products();
+        shared_fence_async();
     __syncthreads();
-}
-
-/* The first address from `at` on where a tile may begin. */
-__device__ char *aligned(char *at)
-{
-    return at + (ALIGN - shared_address(at) % ALIGN) % ALIGN;
 }
 
 template <int N> __device__ void put_result(float *out, const float (&d)[N][4])
@@ -194,7 +188,7 @@ __device__ void copy_tiles(char *tiles, uint64_t *full, uint64_t *empty, const u
             phase_wait(&empty[i % STAGES], (unsigned)(i / STAGES + 1) % 2);
         copy_tile(tiles + i % STAGES * TILE_BYTES, right + i * RIGHT * PANEL, RIGHT, PANEL);
         copy_async_wait<0>();
-        shared_fence_products();
+        shared_fence_async();
         if (fault != NEVER_FULL || i < TILES - 1)
             phase_arrive(&full[i % STAGES]);
     }
@@ -266,10 +260,10 @@ const struct test hopper_tests[] = {
     { "a product that is never waited for", rows_of<64, NO_WAIT>, "was never waited for", NULL },
     { "a result that is read too early", rows_of<64, EARLY_READ>, "wrong: host[", NULL },
     { "an operand that is written too early", columns_of<64, EARLY_WRITE>, "wrong: host[", NULL },
-    { "a tile that is written too early", rows_of<64, EARLY_COPY>, "no shared_fence_products() came after", NULL },
+    { "a tile that is written too early", rows_of<64, EARLY_COPY>, "no shared_fence_async() came after", NULL },
     { "a wait for fewer groups", rows_of<64, ONE_RUNS>, "which may still run", NULL },
     { "a wait that names no result", rows_of<64, WAIT_NAMES_LESS>, "does not name the result", NULL },
-    { "copies that are not fenced", rows_of<64, COPY_NOT_FENCED>, "no shared_fence_products() came after", NULL },
+    { "copies that are not fenced", rows_of<64, COPY_NOT_FENCED>, "no shared_fence_async() came after", NULL },
     { "copies that are not waited for", rows_of<64, COPY_NOT_WAITED>, "reads a copy that nobody waited for", NULL },
     { "a wrong stride", rows_of<64, STRIDE>, "wrong: host[", NULL },
     { "wrong panels", columns_of<128, PANEL_BYTES>, "wrong: host[", NULL },

@@ -9,7 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const struct test *const lists[] = { right_tests, fault_tests, host_tests, product_tests, hopper_tests };
+static const struct test *const lists[] = { right_tests, fault_tests, host_tests, product_tests, hopper_tests,
+                                           box_tests };
 
 /* The status of one test in a process of its own, and what it said on stderr. */
 static int run_alone(const char *self, const struct test *t, std::string *said)

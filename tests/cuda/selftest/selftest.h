@@ -25,7 +25,7 @@ struct test {
 #define FOREIGN(words)  "?" words
 
 /* Up to one without a name. */
-extern const struct test right_tests[], fault_tests[], host_tests[], product_tests[], hopper_tests[];
+extern const struct test right_tests[], fault_tests[], host_tests[], product_tests[], hopper_tests[], box_tests[];
 
 inline void must(bool holds, const char *what, const char *file, int line)
 {
@@ -36,6 +36,13 @@ inline void must(bool holds, const char *what, const char *file, int line)
 }
 #define MUST(x) must(x, #x, __FILE__, __LINE__)
 #define CUDA(x) must((x) == cudaSuccess, #x, __FILE__, __LINE__)
+
+/* The first address of shared memory from `at` on where a tile of products may begin. */
+__device__ inline char *aligned(char *at)
+{
+    enum { ALIGN = 1024 };
+    return at + (ALIGN - shared_address(at) % ALIGN) % ALIGN;
+}
 
 /* n numbers on the device, from a host array or poison. */
 template <class T> inline T *device_array(size_t n, const T *host = NULL)
