@@ -409,6 +409,7 @@ static int check_device(struct cuda *c, int device, struct err *err)
         return err_set(err, ERR_DEVICE, "the GPU is too old: '%s' has compute capability %d.%d, and %d.%d is needed",
                        prop.name, prop.major, prop.minor, OLDEST_SM / 10, OLDEST_SM % 10);
     c->shared_max = prop.sharedMemPerBlockOptin;
+    c->n_multiprocessors = prop.multiProcessorCount;
     snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
     return choose_attention(c, &prop, err) ? err->code : choose_state_bytes(c, &prop, err);
 }

@@ -100,10 +100,11 @@ __device__ __forceinline__ void attend_pair_of(const struct attend_args &a, int 
     }
 }
 
-/* The task of this block. */
-template <class T> __device__ __forceinline__ void attend_task_of(const struct attend_args &a, struct attend_task *t)
+/* The task of an item. */
+template <class T>
+__device__ __forceinline__ void attend_task_of(const struct attend_args &a, int i, struct attend_task *t)
 {
-    const struct attend_item item = a.item[blockIdx.x];
+    const struct attend_item item = a.item[i];
     int n_keys;
 
     attend_pair_of<T>(a, item.pair, t, &n_keys);
@@ -113,6 +114,13 @@ template <class T> __device__ __forceinline__ void attend_task_of(const struct a
     t->end = n_keys - t->begin < keys ? n_keys : t->begin + keys;
     t->state = item.state;
     t->n_pieces = item.n_pieces;
+}
+
+/* The j-th item of block b of n that share the items. These have ever fewer keys, so every second round goes the other
+ * way. */
+__host__ __device__ static inline int attend_item_of(int b, int n, int j)
+{
+    return j * n + (j % 2 ? n - 1 - b : b);
 }
 
 /* The first key of the piece that row r of the pair does not see; at most the piece's end, also for rows beyond the

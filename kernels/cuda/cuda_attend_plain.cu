@@ -84,7 +84,7 @@ template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_p
     };
 
     SHARED_DYNAMIC(struct plain_memory<C>, m);
-    attend_task_of<float>(a, &t);
+    attend_task_of<float>(a, (int)blockIdx.x, &t);
     const float *q = (const float *)a.job.q + (t.row + (size_t)t.first) * (size_t)K;
     int first = t.first + (int)threadIdx.x / 32 * 4, end = attend_max_seen(a, t, t.first, PLAIN_ROWS);
     for (int r = 0; r < 4; r++) {

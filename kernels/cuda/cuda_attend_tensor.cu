@@ -219,7 +219,7 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
     SHARED_DYNAMIC(uint16_t, q);
     SHARED_ARRAY(int, row_hidden, ROWS);
     uint16_t *k = q + ROWS * (D + 8), *v = k + BLOCK_KEYS * (D + 8);
-    attend_task_of<uint16_t>(a, &t);
+    attend_task_of<uint16_t>(a, (int)blockIdx.x, &t);
     const uint16_t *keys = (const uint16_t *)t.k + (size_t)t.begin * (size_t)K;
     const uint16_t *values = (const uint16_t *)t.v + (size_t)t.begin * (size_t)K;
     int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16,
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
                 block_values<D, MT>(rows, score, v);
         }
     }
-    attend_task_of<uint16_t>(a, &t); // computed again, to save registers until here
+    attend_task_of<uint16_t>(a, (int)blockIdx.x, &t); // computed again, to save registers until here
     put_rows(a, t, rows, t.first + (int)threadIdx.x / 32 * MT * 16);
 }
 

@@ -82,6 +82,8 @@ struct cuda {
 
     size_t shared_max; // bytes of shared memory that one block can have
     bool wgmma;        // attention by products of warpgroups, where there is a kernel for it
+    int n_multiprocessors;
+    void *encode_map; // the driver's cuTensorMapEncodeTiled; NULL: not looked for yet
 
     uint64_t n_launches, n_blocks; // kernels queued so far, and their blocks: for tests/cuda/lists
     const char *running;           // the kernel or copy queued last, named when a failure appears later

@@ -1,5 +1,5 @@
 """compare.py - what the host code of the cuda backend queues for the attention of a whole job, that of
-tests/bench/roofline.md, against what tests/bench/roofline.py counts: launches, blocks, states and turns of every job,
+tests/bench/roofline.md, against what tests/bench/roofline.py counts: launches, items, states and turns of every job,
 and how often a list is made in a pass. A layer has 8 launches at most where all its states fit. lists.cu checks that
 each row and key of a job are in exactly one block.
 """
@@ -37,7 +37,7 @@ def text_of(trace, layers):
                 lines.append(kind + " " + " ".join(f"{rows}:{keys}" for rows, keys in spans))
                 made = int(listed.get(kind) != spans)
                 listed[kind] = spans
-                expected.append(f"{work.launches} {work.items + work.merges} {work.items} {work.merges} "
+                expected.append(f"{work.launches} {work.items} {work.merges} "
                                 f"{work.states} {work.turns} {made}")
             expected.append("layer")
     return "\n".join(lines) + "\n", expected

@@ -6,12 +6,12 @@
  *
  * stdin, a line each: `pass` begins new spans; `layer` begins a layer, without products; `shared`, `own` or `text`,
  * followed by spans ROWS:KEYS, or ROWS:KEYS,KEYS,... with the keys of each kv head, is a job of that layer. The last
- * keys of own and text are those of the rows. For each job it prints launches, blocks, items, merges, states (of the
- * largest turn), turns, and whether its list was made for it; for each layer its launches.
+ * keys of own and text are those of the rows. For each job it prints launches, items, merges, states (of the largest
+ * turn), turns, and whether its list was made for it; for each layer its launches.
  *
  * Every list is checked: each row and key that it sees are in exactly one item; each state has one row and piece; each
- * row with several pieces is in one merge; the items of a turn have ever fewer keys; the grids have as many blocks as
- * the list has items.
+ * row with several pieces is in one merge; the items of a turn have ever fewer keys; the grids have a block for each
+ * item and merge, or one for each multiprocessor, which then share the items.
  */
 #include "kernels/cuda/cuda_attend_internal.h"
 
@@ -182,6 +182,25 @@ static void check_list(const struct attn_job &job, const struct attend_list &l, 
     check_rows(d);
 }
 
+/* The blocks that a list needs. Where multiprocessors have one each, every item of a turn is one block's. */
+static uint64_t blocks_of(const struct cuda *c, const struct attn_job &job, const struct attend_list &l)
+{
+    uint64_t blocks = (uint64_t)l.n_merges;
+
+    for (int t = 0; t < l.n_turns; t++) {
+        int n = l.turn[t].end - l.turn[t].first;
+        int grid = attend_has_wgmma(c, job) ? std::min(n, c->n_multiprocessors) : n;
+        std::vector<int> done((size_t)n);
+        for (int b = 0; b < grid; b++)
+            for (int j = 0; attend_item_of(b, grid, j) < n; j++)
+                done[(size_t)attend_item_of(b, grid, j)]++;
+        if (std::count(done.begin(), done.end(), 1) != n)
+            stop("an item is not one block's", t, n);
+        blocks += (uint64_t)grid;
+    }
+    return blocks;
+}
+
 /* ---- jobs ------------------------------------------------------------------- */
 
 static struct work read_spans(std::istringstream &in, enum attn_kind kind, int G)
@@ -231,10 +250,10 @@ static void attend(struct program *p, enum attn_kind kind, std::istringstream &i
         longest = std::max(longest, span.n_rows * p->H / p->G);
     check_list(job, *l, attend_has_tensor(p->c) ? attend_tensor_rows(longest) : (int)PLAIN_ROWS);
     blocks = p->c->n_blocks - blocks;
-    if (blocks != (uint64_t)(l->n_items + l->n_merges))
+    if (blocks != blocks_of(p->c, job, *l))
         stop("the grids are not the list", (int)blocks, l->n_items + l->n_merges);
-    printf("%d %d %d %d %zu %d %d\n", (int)(p->c->n_launches - launches), (int)blocks, l->n_items, l->n_merges,
-           l->n_states, l->n_turns, l->n_made - made);
+    printf("%d %d %d %zu %d %d\n", (int)(p->c->n_launches - launches), l->n_items, l->n_merges, l->n_states, l->n_turns,
+           l->n_made - made);
 }
 
 /* The ops of a layer that are no products and no attention: engine/transformer/forward.c. */
