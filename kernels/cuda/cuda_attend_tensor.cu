@@ -2,9 +2,10 @@
  * tile.
  *
  * A warp has 16 MT query rows; their sums stay in its registers. The block goes through its piece 64 keys at a time.
- * Values are copied while it computes with the keys, and the next keys while it computes with the values:
+ * Values are copied while it computes with the keys, the first ones together with the first keys, and the next keys
+ * while it computes with the values:
  *
- *     wait for the keys, barrier: the values before are used up; start copying the values
+ *     wait for the keys, barrier: the values before are used up; start copying the values, but the first
  *     scores = q k^T                              q and k by ldmatrix
  *     wait for the values, barrier: the keys are used up; start copying the next keys
  *     weights = 2^(scores - max), sums = sums * factor + weights v
@@ -205,6 +206,23 @@ template <int D, int MT> __device__ __forceinline__ void no_keys(struct warp_row
     }
 }
 
+/* Asks for what the tile's rows are merged with, where a warp alone has it: it is read when there is nothing else to
+ * wait for. */
+template <int ROWS>
+__device__ __forceinline__ void ask_for_others(const struct attend_args &a, const struct attend_task &t)
+{
+    constexpr int LINE = 128 / sizeof(float);
+
+    if (ROWS > 16 || !a.job.other_part || t.state >= 0)
+        return;
+    size_t row = t.row + (size_t)t.first;
+    int numbers = min(t.n_rows - t.first, ROWS) * a.job.head_dim;
+    for (int i = (int)threadIdx.x * LINE; i < numbers; i += 32 * LINE)
+        prefetch_l2(a.job.other_part + row * (size_t)a.job.head_dim + i);
+    if (threadIdx.x == 0)
+        prefetch_l2(a.job.other_lse + row);
+}
+
 /* Two blocks of four warps on a multiprocessor, or smaller blocks with the same number of warps. */
 /* registers <= 255 */
 template <int D, int MT, int WARPS>
@@ -233,13 +251,20 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
                                     t.n_rows - t.first, K);
         copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, end - t.begin, K);
         copy_async_commit();
+        if (weighed)
+            copy_tile<D, BLOCK_KEYS, THREADS>(v, values, end - t.begin, K);
+        copy_async_commit();
     }
+    ask_for_others<ROWS>(a, t);
     for (int left = end - t.begin; left > 0; left -= BLOCK_KEYS) {
         float score[MT][N_TILES][4];
-        bool seen = left > warp_hidden;
-        copy_async_wait<0>();
+        bool first = left == end - t.begin, seen = left > warp_hidden;
+        if (first)
+            copy_async_wait<1>();
+        else
+            copy_async_wait<0>();
         __syncthreads();
-        if (weighed)
+        if (weighed && !first)
             copy_tile<D, BLOCK_KEYS, THREADS>(v, values, left, K);
         copy_async_commit();
         if (seen)
