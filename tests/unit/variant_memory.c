@@ -149,8 +149,8 @@ Test(variant_memory, counts_what_prefill_saves)
     cr_assert_eq(configs_side_bytes(list, 1, &bf16, 1000), 3 * 64 * 8 * 64 * 2);
     cr_assert_eq(configs_side_bytes(list, 1, &bf16, 10), 3 * 10 * 8 * 64 * 2); // no more queries than tokens
     cr_assert_eq(configs_side_bytes(list + 1, 1, &f32, 1000), 3 * 8 * 64 * 4);
-    cr_assert_eq(configs_side_bytes(list + 2, 1, &bf16, 1001), 24064); // 6 * 1001 * 4 = 24024, in pieces of 64
-    cr_assert_eq(configs_side_bytes(list, 4, &f32, 1000), 3 * 64 * 8 * 64 * 4 + 3 * 2 * 1000 * 4);
+    cr_assert_eq(configs_side_bytes(list + 2, 1, &bf16, 1001), 24064); // 6 * 1001 * 4 = 24024, in pieces of 256
+    cr_assert_eq(configs_side_bytes(list, 4, &f32, 1000), 3 * 64 * 8 * 64 * 4 + 24064); // 6 * 1000 * 4 = 24000
     cr_assert_eq(configs_side_bytes(list + 3, 1, &f32, 1000), 0);
     cr_assert_eq(configs_side_bytes(list + 4, 1, &bf16, 1001), 24064);
 }
