@@ -525,25 +525,24 @@ static void run_attentions(struct bench *b)
     static const double kept[] = { 0.7, 0.5, 0.4, 0.3, 0.2, 0.1 }; // by drop ratio, as in tests/bench/roofline.py
     const struct sizes *z = b->of;
     int n = z->variants * z->n_kv_heads, G = z->n_kv_heads;
-    size_t numbers = 0;
+    size_t slots = 0, at = 0; // rows of each kv head; bytes
     struct kv_rows *rows = calloc((size_t)n, sizeof(*rows));
 
     json_begin(&b->out, "attention", '[');
     run_text(b);
     for (int i = 0; rows && i < n; i++) { // the first variant drops nothing
         rows[i].n = i < G ? z->keys : (int)(z->keys * kept[i / G % 6]);
-        numbers += (size_t)rows[i].n * (size_t)z->head_dim;
+        slots += i % G == 0 ? (size_t)rows[i].n : 0;
     }
-    char *k = random_numbers(b, numbers), *v = random_numbers(b, numbers), *at = k;
+    struct kv_store all = store_of(b, slots);
     for (int i = 0; rows && i < n; i++) {
-        rows[i].k = at, rows[i].v = v + (at - k);
+        rows[i].k = (char *)all.k + at, rows[i].v = (char *)all.v + at;
         at += (size_t)rows[i].n * (size_t)z->head_dim * number_bytes(b);
     }
     struct kv_table table = { rows, on_device(b, rows, (size_t)n * sizeof(*rows)), 1 };
     run_shared(b, "shared", z->questions, &table);
     run_shared(b, "shared, mixed", 32 * z->questions, &table);
-    b->be->free(b->be, k);
-    b->be->free(b->be, v);
+    free_store(b, all);
     free(rows);
     run_own(b);
     json_end(&b->out, ']');
