@@ -3,7 +3,7 @@
  *
  * This is the version for nvcc, and the only file with inline PTX. tests/cuda/emulated/cuda_primitives.h is the version
  * for g++ and gives every name here the same meaning on the host. A .cu file includes <cuda_primitives.h> and never
- * asks which version it got. A name added here must be added there, with a self-test in tests/cuda/selftest.cu.
+ * asks which version it got. A name added here must be added there, with a self-test in tests/cuda/selftest/.
  *
  * Needs sm_80 or later, where not said otherwise. bf16 and f16 numbers are uint16_t.
  */
