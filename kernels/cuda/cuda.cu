@@ -380,18 +380,31 @@ static int choose_attention(struct cuda *c, const struct cudaDeviceProp *prop, s
     return 0;
 }
 
-/* Of a device's memory a 64th, or STATE_BYTES; or EVP_CUDA_STATES, in MiB, to measure what they bring. */
-static int choose_state_bytes(struct cuda *c, const struct cudaDeviceProp *prop, struct err *err)
+/* A number from 1 to `most` of the environment; 0: not given. False: something else. */
+static bool given_number(const char *name, long most, long *n)
 {
-    const char *text = getenv("EVP_CUDA_STATES");
+    const char *text = getenv(name);
     char *end = NULL;
-    long mib = text ? strtol(text, &end, 10) : 0;
 
-    if (text && (end == text || *end || mib < 1 || mib > 1 << 20))
-        return err_set(err, ERR_USAGE, "EVP_CUDA_STATES is a number of MiB, not '%s'", text);
+    *n = text ? strtol(text, &end, 10) : 0;
+    return !text || (end != text && !*end && *n >= 1 && *n <= most);
+}
+
+/* Of a device's memory a 64th, or STATE_BYTES; or EVP_CUDA_STATES, in MiB, to measure what they bring. Likewise
+ * EVP_CUDA_PIECES for MAX_PIECES: with fewer pieces there is less to merge, and less to do at a time; other bits. */
+static int choose_states(struct cuda *c, const struct cudaDeviceProp *prop, struct err *err)
+{
+    long mib, pieces;
+
+    if (!given_number("EVP_CUDA_STATES", 1 << 20, &mib))
+        return err_set(err, ERR_USAGE, "EVP_CUDA_STATES is a number of MiB, not '%s'", getenv("EVP_CUDA_STATES"));
+    if (!given_number("EVP_CUDA_PIECES", MAX_PIECES, &pieces))
+        return err_set(err, ERR_USAGE, "EVP_CUDA_PIECES is a number from 1 to %d, not '%s'", MAX_PIECES,
+                       getenv("EVP_CUDA_PIECES"));
     c->state_bytes = prop->totalGlobalMem / 64 < STATE_BYTES ? prop->totalGlobalMem / 64 : STATE_BYTES;
-    if (text)
+    if (mib > 0)
         c->state_bytes = (size_t)mib << 20;
+    c->most_pieces = pieces > 0 ? (int)pieces : MAX_PIECES;
     return 0;
 }
 
@@ -411,7 +424,7 @@ static int check_device(struct cuda *c, int device, struct err *err)
     c->shared_max = prop.sharedMemPerBlockOptin;
     c->n_multiprocessors = prop.multiProcessorCount;
     snprintf(c->kind, sizeof(c->kind), "cuda-sm%d%d", prop.major, prop.minor);
-    return choose_attention(c, &prop, err) ? err->code : choose_state_bytes(c, &prop, err);
+    return choose_attention(c, &prop, err) ? err->code : choose_states(c, &prop, err);
 }
 
 /* Every device from OLDEST_SM on multiplies bf16 many times as fast as f32. */

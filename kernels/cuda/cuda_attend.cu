@@ -49,7 +49,7 @@ template <class T> __global__ void __launch_bounds__(WARPS * 32) attend_merge_pi
     struct attend_task t;
 
     attend_pair_of<T>(a, item.pair, &t, &n_keys);
-    int keys = attend_piece_keys(a.job, t.span, n_keys);
+    int keys = attend_piece_keys(a.job, t.span, n_keys, a.most_pieces);
     t.end = n_keys;
     t.state = -1; // results are written
     end = end < t.n_rows ? end : t.n_rows;
@@ -130,6 +130,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
     a.only = job->spans.n > 0 ? job->spans.host[0] : a.only;
     a.group = job->n_heads / job->n_kv_heads;
     a.scale = job->scale * LOG2_E;
+    a.most_pieces = c->most_pieces;
     for (int i = 0; i < job->spans.n; i++) {
         int n = job->spans.host[i].n_rows * a.group;
         rows = n > rows ? n : rows;

@@ -1,8 +1,9 @@
 /* cuda_attend_internal.h - shared by the kernels of attention: the rows and keys of a block, their copies to shared
  * memory, and the destination of results.
  *
- * Work. A pair is a span and a kv head. Its rows are cut into tiles of consecutive query rows, its keys into pieces. A
- * block takes one piece of one tile, an item of the list that the host makes (cuda_attend_list.cu).
+ * Work. A pair is a span and a kv head. Its rows are cut into tiles of consecutive query rows, its keys into pieces. One
+ * piece of one tile is an item of the list that the host makes (cuda_attend_list.cu). A block takes one item; in
+ * cuda_attend_wgmma.cu one after the other.
  *
  * Bits. A row's result depends only on its query, its keys and the positions of the pieces' first keys: every kernel
  * goes through a piece in blocks of a fixed number of keys, and a block without a key that the row sees leaves the
@@ -18,7 +19,6 @@
 #define LN_2   0.693147181f
 
 enum {
-    MAX_PIECES = 8,    // of a row's keys: bounds the memory of states
     MERGE_ROWS = 16,   // whose pieces a block merges; every tile's rows are a multiple
     FULL_ROWS = 16384, // a span with this many query rows, over all heads, keeps a device busy by its tiles alone
 };
@@ -28,7 +28,7 @@ struct attend_args {
     struct attn_job job;
     struct attn_span only; // the only span, when spans.device is NULL
     int group;             // query heads of a kv head
-    int n_items;
+    int n_items, most_pieces;
     const struct attend_item *item;
     float scale; // of scores, times log2(e)
     /* States of the rows of items with several pieces: n_pieces for each row, one row after the other. */
@@ -48,26 +48,26 @@ struct attend_task {
     int state, n_pieces; // of the item
 };
 
-/* Keys of a piece. Depends on the number of keys and, where the contract allows it, on the size of the row's own span:
+/* Keys of a piece, of at most `most`. Depends on the number of keys and, where the contract allows it, on the size of the row's own span:
  * a long text's tiles keep a device busy without pieces, and a sequence's own keys are few. */
 __host__ __device__ static inline int attend_piece_keys(const struct attn_job &job, const struct attn_span &span,
-                                                        int n_keys)
+                                                        int n_keys, int most)
 {
     bool full = job.kind != ATTN_SHARED && (int64_t)span.n_rows * job.n_heads >= FULL_ROWS;
     int keys = ATTN_SPLIT;
 
     if (job.kind == ATTN_OWN || full || n_keys <= ATTN_SPLIT)
         return n_keys > 0 ? n_keys : 1;
-    while ((n_keys - 1) / keys >= MAX_PIECES)
+    while ((n_keys - 1) / keys >= most)
         keys *= 2;
     return keys;
 }
 
 /* At least one piece: it writes the results of rows without keys. */
 __host__ __device__ static inline int attend_n_pieces(const struct attn_job &job, const struct attn_span &span,
-                                                      int n_keys)
+                                                      int n_keys, int most)
 {
-    return n_keys > 0 ? (n_keys - 1) / attend_piece_keys(job, span, n_keys) + 1 : 1;
+    return n_keys > 0 ? (n_keys - 1) / attend_piece_keys(job, span, n_keys, most) + 1 : 1;
 }
 
 /* The entry of a pair in the table of caches. */
@@ -108,7 +108,7 @@ __device__ __forceinline__ void attend_task_of(const struct attend_args &a, int 
     int n_keys;
 
     attend_pair_of<T>(a, item.pair, t, &n_keys);
-    int keys = attend_piece_keys(a.job, t->span, n_keys);
+    int keys = attend_piece_keys(a.job, t->span, n_keys, a.most_pieces);
     t->first = item.first;
     t->begin = item.piece * keys;
     t->end = n_keys - t->begin < keys ? n_keys : t->begin + keys;

@@ -21,7 +21,7 @@ enum { COST_KEYS = 64 }; // that a tile goes through at a time
 /* What a list is made of. */
 struct making {
     const struct attn_job *job;
-    int group, tile_rows;
+    int group, tile_rows, most_pieces;
     size_t most_states; // of a turn
     struct attend_list *list;
     size_t states; // of the turn so far
@@ -43,7 +43,7 @@ static void bounds(const struct making *m, int *items, int *merges)
     *items = *merges = 0;
     for (int pair = 0; pair < m->list->n_pairs; pair++) {
         const struct attn_span &span = job->spans.host[pair / job->n_kv_heads];
-        int rows = span.n_rows * m->group, pieces = attend_n_pieces(*job, span, m->list->n_keys[pair]);
+        int rows = span.n_rows * m->group, pieces = attend_n_pieces(*job, span, m->list->n_keys[pair], m->most_pieces);
         *items += pieces_up(rows, m->tile_rows) * pieces;
         *merges += pieces > 1 ? pieces_up(rows, MERGE_ROWS) : 0;
     }
@@ -90,7 +90,8 @@ static void add_rows(struct making *m, int pair, int first, int end)
 {
     struct attend_list *l = m->list;
     const struct attn_span &span = m->job->spans.host[pair / m->job->n_kv_heads];
-    int keys = attend_piece_keys(*m->job, span, l->n_keys[pair]), n = attend_n_pieces(*m->job, span, l->n_keys[pair]);
+    int keys = attend_piece_keys(*m->job, span, l->n_keys[pair], m->most_pieces),
+        n = attend_n_pieces(*m->job, span, l->n_keys[pair], m->most_pieces);
 
     for (int piece = 0; piece < n; piece++)
         for (int tile = first; tile < end; tile += m->tile_rows) {
@@ -164,7 +165,7 @@ static bool fill(struct making *m)
 
     for (int pair = 0; pair < m->list->n_pairs; pair++) {
         const struct attn_span &span = job->spans.host[pair / job->n_kv_heads];
-        int rows = span.n_rows * m->group, pieces = attend_n_pieces(*job, span, m->list->n_keys[pair]);
+        int rows = span.n_rows * m->group, pieces = attend_n_pieces(*job, span, m->list->n_keys[pair], m->most_pieces);
         for (int first = 0, end; first < rows; first = end) {
             end = fitting(m, first, rows, pieces);
             if (end > first)
@@ -217,9 +218,10 @@ static bool send(struct cuda *c, struct attend_list *l)
     return !cuda_failed(c);
 }
 
-static bool make(struct attend_list *l, const struct attn_job *job, int tile_rows, size_t most_states)
+static bool make(const struct cuda *c, struct attend_list *l, const struct attn_job *job, int tile_rows,
+                 size_t most_states)
 {
-    struct making m = { job, job->n_heads / job->n_kv_heads, tile_rows, most_states, l, 0, 0 };
+    struct making m = { job, job->n_heads / job->n_kv_heads, tile_rows, c->most_pieces, most_states, l, 0, 0 };
     int items, merges;
 
     l->n_items = l->n_merges = l->n_turns = 0;
@@ -238,7 +240,7 @@ const struct attend_list *cuda_attend_list(struct cuda *c, const struct attn_job
     l->number = 0;
     if (cuda_failed(c))
         return NULL;
-    if (!take_keys(l, job, &same) || (!(known && same) && !make(l, job, tile_rows, most_states))) {
+    if (!take_keys(l, job, &same) || (!(known && same) && !make(c, l, job, tile_rows, most_states))) {
         cuda_fail(c, ERR_NOMEM, "there is no memory for a list of attention's work");
         return NULL;
     }

@@ -28,6 +28,7 @@
 constexpr size_t CUDA_ALIGN = 256;          // bytes; alignment of the results of cuda_take() and alloc
 constexpr size_t CUDA_PART_BYTES = 4 << 20; // of the upload ring
 enum { CUDA_RING_PARTS = 4 };               // a part is used again when the device has read it
+enum { MAX_PIECES = 8 };                    // of a row's keys in attention: bounds the memory of states
 
 /* The ring for uploads and reads: pinned host memory and as much device memory, in parts that are filled one after the other. */
 struct cuda_ring {
@@ -37,7 +38,7 @@ struct cuda_ring {
     size_t used; // bytes of it
 };
 
-/* A block of attention: piece `piece` of n_pieces of the tile of a pair's rows that begins at row `first`; or, without
+/* A block's work in attention: piece `piece` of n_pieces of the tile of a pair's rows that begins at row `first`; or, without
  * `piece`, some rows from there on whose pieces are merged. */
 struct attend_item {
     int32_t pair, first;
@@ -83,6 +84,7 @@ struct cuda {
     size_t shared_max; // bytes of shared memory that one block can have
     bool wgmma;        // attention by products of warpgroups, where there is a kernel for it
     int n_multiprocessors;
+    int most_pieces;  // of a row's keys in attention, at most MAX_PIECES
     void *encode_map; // the driver's cuTensorMapEncodeTiled; NULL: not looked for yet
 
     uint64_t n_launches, n_blocks; // kernels queued so far, and their blocks: for tests/cuda/lists

@@ -8,6 +8,7 @@ EMU_SM=75 profile --backend cuda -o p.h5
 EVP_CUDA_ATTENTION=fast profile -o p.h5
 EMU_SM=89 EVP_CUDA_ATTENTION=wgmma profile -o p.h5
 EVP_CUDA_STATES=1G profile -o p.h5
+EVP_CUDA_PIECES=9 profile -o p.h5
 EMU_MEMORY=33554432 profile --backend cuda -o p.h5
 EMU_MEMORY=33554432 profile -o p.h5 # a device there is: auto does not go on without it
 profile --backend cuda --memory 1M -o p.h5

@@ -92,7 +92,7 @@ static int pair_rows(const struct done &d, int pair)
 static int blocks_of_keys(const struct done &d, const struct attend_item &item)
 {
     int n_keys = d.l.n_keys[item.pair], rows = pair_rows(d, item.pair);
-    int keys = attend_piece_keys(d.job, d.job.spans.host[item.pair / d.job.n_kv_heads], n_keys);
+    int keys = attend_piece_keys(d.job, d.job.spans.host[item.pair / d.job.n_kv_heads], n_keys, MAX_PIECES);
     int last = std::min(item.first + d.tile_rows, rows) - 1;
     int end = std::min({ (item.piece + 1) * keys, seen_by(d.job, item.pair, last, n_keys), n_keys });
 
@@ -102,7 +102,7 @@ static int blocks_of_keys(const struct done &d, const struct attend_item &item)
 static void check_item(struct done *d, const struct attend_item &item)
 {
     int rows = pair_rows(*d, item.pair), n_keys = d->l.n_keys[item.pair];
-    int pieces = attend_n_pieces(d->job, d->job.spans.host[item.pair / d->job.n_kv_heads], n_keys);
+    int pieces = attend_n_pieces(d->job, d->job.spans.host[item.pair / d->job.n_kv_heads], n_keys, MAX_PIECES);
 
     if (item.n_pieces != pieces || item.piece >= pieces || (item.state < 0) != (pieces == 1))
         stop("an item with a wrong number of pieces", item.pair, item.first);
@@ -125,7 +125,7 @@ static void check_item(struct done *d, const struct attend_item &item)
 static void check_merge(struct done *d, const struct attend_item &item)
 {
     int rows = pair_rows(*d, item.pair), n_keys = d->l.n_keys[item.pair];
-    int keys = attend_piece_keys(d->job, d->job.spans.host[item.pair / d->job.n_kv_heads], n_keys);
+    int keys = attend_piece_keys(d->job, d->job.spans.host[item.pair / d->job.n_kv_heads], n_keys, MAX_PIECES);
 
     if (item.first >= rows)
         stop("a merge without rows", item.pair, item.first);
@@ -145,13 +145,13 @@ static void check_rows(const struct done &d)
 {
     for (int pair = 0; pair < d.l.n_pairs; pair++) {
         const struct attn_span &span = d.job.spans.host[pair / d.job.n_kv_heads];
-        int n_keys = d.l.n_keys[pair], keys = attend_piece_keys(d.job, span, n_keys);
+        int n_keys = d.l.n_keys[pair], keys = attend_piece_keys(d.job, span, n_keys, MAX_PIECES);
         for (int r = 0; r < pair_rows(d, pair); r++) {
             int seen = std::min(seen_by(d.job, pair, r, n_keys), n_keys);
             for (int piece = 0; piece == 0 || piece * keys < seen; piece++)
                 if (!(d.piece[d.at[pair] + r] >> piece & 1))
                     stop("a piece of a row is not computed", pair, r);
-            if (d.merged[d.at[pair] + r] != (attend_n_pieces(d.job, span, n_keys) > 1))
+            if (d.merged[d.at[pair] + r] != (attend_n_pieces(d.job, span, n_keys, MAX_PIECES) > 1))
                 stop("a row is not merged, or has nothing to merge", pair, r);
         }
     }
