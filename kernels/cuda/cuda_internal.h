@@ -38,8 +38,8 @@ struct cuda_ring {
     size_t used; // bytes of it
 };
 
-/* A block's work in attention: piece `piece` of n_pieces of the tile of a pair's rows that begins at row `first`; or, without
- * `piece`, some rows from there on whose pieces are merged. */
+/* A block's work in attention: piece `piece` of n_pieces of the tile of a pair's rows that begins at row `first`; or,
+ * without `piece`, some rows from there on whose pieces are merged. */
 struct attend_item {
     int32_t pair, first;
     int32_t state; // index of row `first`'s state; -1: the piece is the only one, and rows have no state
