@@ -61,7 +61,7 @@ static int say(const struct forecast *f, struct forecast_size job, struct err *e
 
     if (forecast_open(f, &seconds, err) || forecast_sized(f, job, &sized, err))
         return err->code;
-    log_info("expected on one %s in bf16, from the %s, not measured:", f->gpu->name, f->gpu->source);
+    log_info("expected on one %s in bf16, from the %s and what an H200 reached:", f->gpu->name, f->gpu->source);
     log_info("this work: about %s (%s)", text_seconds(text, seconds), profile_hours(hours, seconds, true));
     log_info("%lld contexts of %lld tokens, with the same number of questions and configs: about %s (%s)",
              (long long)job.n, (long long)job.n_tokens, text_seconds(text, sized), profile_hours(hours, sized, true));

@@ -95,6 +95,7 @@ int engine_plan(const struct engine *e, const struct engine_work *work, int n, s
 /* Floating-point operations of one context's work, if every answer has max_new_tokens. */
 struct engine_cost {
     double prefill_flop, side_flop, decode_flop; // side: of session_repeat()
+    double shared_flop;                          // of decode_flop: attention to the context
 };
 struct engine_cost engine_cost(const struct engine *e, const struct engine_work *work);
 

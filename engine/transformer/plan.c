@@ -357,5 +357,6 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
         .decode_flop =
             w->n_configs * (tokens * layers + 2.0 * D * c->n_vocab * w->max_new_tokens * Q + Q * pair * own * own / 2) +
             tokens * pair * n * kept,
+        .shared_flop = tokens * pair * n * kept,
     };
 }

@@ -7,6 +7,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Operations per second of attention to shared keys, in those that serving_seconds() assumes: an H200 reached .30 of its
+ * peak in it, and .59 in all else of the answers (tests/bench/results/2026-11-27-h200.md). */
+static const double SHARED_RATE = 0.6;
+
 /* All weights, at 2 bytes each. */
 static double weight_bytes(const struct engine *e)
 {
@@ -33,8 +37,10 @@ static int add_answers(const struct forecast *f, const struct engine_work *w, do
         rows += some;
         held += i > 0 && w->config[i] == w->config[0] ? 0 : some; // a second answer uses the same rows
     }
+    const struct engine_cost cost = engine_cost(f->engine, w);
     double batches = ceil(held / space), steps = w->max_new_tokens;
-    *seconds += serving_seconds(f->gpu, engine_cost(f->engine, w).decode_flop, steps * (batches * weights + rows));
+    double flop = cost.decode_flop + (1 / SHARED_RATE - 1) * cost.shared_flop;
+    *seconds += serving_seconds(f->gpu, flop, steps * (batches * weights + rows));
     return 0;
 }
 

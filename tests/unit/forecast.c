@@ -84,6 +84,30 @@ Test(forecast, the_same_work_by_its_grid_or_by_its_size)
     engine_close(e);
 }
 
+/* Many questions: operations decide. Attention to the context counts 1 / 0.6 times. */
+Test(forecast, attention_to_the_context_takes_longer_than_products)
+{
+    struct err err;
+    struct engine *e = open_shape("synthetic:llama-3.1-8b");
+    struct forecast f = { .engine = e, .gpu = serving_find("H200", &err) };
+    struct grid g = make(1, 32768, 400);
+    double open;
+
+    f.grid = &g;
+    cr_assert_eq(forecast_open(&f, &open, &err), 0, "%s", err.msg);
+    // 25 tokens of 400 questions look at two caches of 32,768 tokens: 4 operations for each of 32 layers of 4,096 columns
+    double shared = 25.0 * 400 * 2 * 32768 * 4 * 32 * 4096;
+    struct engine_work w = { .n_tokens = 32768, .n_questions = 400, .question_tokens = 4000, .max_new_tokens = 16 };
+    w.config = (const struct config *const[]){ &g.config[0], &g.config[1] };
+    w.n_configs = 2;
+    struct engine_cost cost = engine_cost(e, &w);
+    cr_assert(near(cost.shared_flop, shared), "%g %g", cost.shared_flop, shared);
+    double want = (cost.prefill_flop + cost.decode_flop + shared / 0.6 - shared) / (0.5 * 989e12);
+    cr_assert(near(open, want), "%g %g", open, want);
+    release(&g);
+    engine_close(e);
+}
+
 /* A side pass counts once for a context. */
 Test(forecast, repeating_a_context_takes_its_operations)
 {
