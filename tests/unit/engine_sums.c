@@ -2,12 +2,16 @@
  * rotated queries, the values and the model's file. */
 #include "engine/transformer/engine.h"
 
+#include "kernels/timed.h"
+#include "methods/method.h"
+
 #include "tests/kernels/compare.h"
 #include "tests/unit/tiny_model.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Of the tiny model; more tokens than a pass of the reference. */
 enum { TOKENS = 700, LAYERS = 2, HEADS = 4, KV = 2, GROUP = 2, COLUMNS = 32, HALF = 16, WIDTH = 64 };
@@ -146,5 +150,73 @@ Test(engine, saves_sums_over_queries_and_norms_of_values)
     tiny_model_make(model);
     for (int i = 0; i < 3; i++)
         check(list[i], model);
+    tiny_model_remove(model);
+}
+
+/* ---- what is not computed -------------------------------------------------- */
+
+/* Pairs of queries and keys in sums of columns so far. */
+static double summed_pairs(const struct backend *timed)
+{
+    struct op_time op[TIMED_OPS];
+    double flop = 0;
+
+    for (int i = 0, n = timed_list(timed, op); i < n; i++)
+        flop += strcmp(op[i].name, "column_stats") == 0 ? op[i].flop : 0;
+    return flop / (2 * COLUMNS);
+}
+
+/* Pairs that a prefill sums, and the scores of these configs after it. */
+static void count_pairs(const char *model, const char *configs, double *in_prefill, double *in_scores)
+{
+    static int32_t ids[TOKENS];
+    const struct config *list[24];
+    struct config *config;
+    struct err err = { 0 };
+    struct prefill p = { .ids = ids, .n = TOKENS };
+    struct backend *be =
+        timed_open(listed_open(&(struct backend_options){ .name = "cpu", .n_threads = 2 }, &err), &err);
+    int n;
+
+    cr_assert_eq(config_list(&config, &n, configs, &err), 0, "%s", err.msg);
+    cr_assert(be && n <= 24);
+    for (int i = 0; i < n; i++)
+        list[i] = &config[i];
+    const struct engine_work work = { .n_tokens = TOKENS, .config = list, .n_configs = n };
+    struct engine *e = engine_open_on(be, model, &err);
+    struct session *s = e ? engine_start(e, &work, 1, 0, &err) : NULL;
+    cr_assert(s, "%s", err.msg);
+    configs_need(list, n, &p.needs, &p.window);
+    cr_assert_eq(session_prefill(s, &p, NULL, &err), 0, "%s", err.msg);
+    *in_prefill = summed_pairs(be);
+    struct compressor *c = compressor_new(session_full(s), list, n, &err);
+    cr_assert(c, "%s", err.msg);
+    *in_scores = summed_pairs(be) - *in_prefill;
+    compressor_free(c);
+    session_free(s);
+    engine_close(e);
+    free(config);
+}
+
+/* Only methods that weigh all rows make the prefill sum them; the others sum their last window, once for all drops. */
+Test(engine, sums_no_more_rows_than_the_configs_need)
+{
+    const double heads = LAYERS * HEADS, all = heads * TOKENS * (TOKENS + 1) / 2;
+    double window = heads * (64 * (TOKENS - 64) + 64 * 65 / 2), last = heads * TOKENS, prefill, scores;
+    char model[64];
+
+    if (getenv("EVP_TEST_BACKEND"))
+        cr_skip_test("it is about the cpu");
+    tiny_model_make(model);
+    count_pairs(model, CONFIG_USUAL, &prefill, &scores);
+    cr_expect(prefill == 0 && scores == window, "%g %g, %g", prefill, scores, window);
+    count_pairs(model,
+                "knorm:drop=0.5,keydiff:drop=0.5,snapkv:drop=0.1..0.9/0.4,pyramidkv:drop=0.5,tova:drop=0.1..0.9/0.4,"
+                "adakv+snapkv:drop=0.5,expected_attention:drop=0.5,lagkv:drop=0.5,cur:drop=0.5,"
+                "streamingllm:drop=0.5,arkv:drop=0.5,kivi:bits=2",
+                &prefill, &scores);
+    cr_expect(prefill == 0 && scores == window + last, "%g %g, %g %g", prefill, scores, window, last);
+    count_pairs(model, "h2o:drop=0.5,snapkv:drop=0.5", &prefill, &scores);
+    cr_expect(prefill == all && scores == window, "%g %g, %g", prefill, scores, all);
     tiny_model_remove(model);
 }
