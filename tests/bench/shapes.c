@@ -1,13 +1,13 @@
 /* shapes.c - products and attention at the shapes of the target job, op by op, on any backend: one object of JSON.
  *
- *     shapes products|attention BACKEND DTYPE full|small
+ *     shapes products|attention BACKEND DTYPE full|small [NAME]      NAME: of one shape of attention, as printed
  *
  * The job is a context of 32,768 tokens of Llama-3.1-8B, 40 variants and 50 questions (tests/bench/roofline.py); small:
  * the same with tiny sizes, for a device that is emulated. products: each weight of a layer and the output matrix by 1
  * to 4,096 rows, and which algorithm computes it; the tokens of 2,000 rows, the most likely and drawn ones. attention:
  * a pass of the prefill; 40 variants with 50 rows each; one with 1,600 rows beside 39 with 50; 2,000 sequences' own
- * tokens. Times are the fastest of some. "differ" counts what had other bits alone than in company: rows of products,
- * tokens, spans of attention; the status is 1 where one had.
+ * tokens. Times are the fastest of some. "differ" counts rows, tokens and spans with other bits alone than in company; the
+ * status is 1 where one had.
  */
 #include "base/buf.h"
 #include "base/clock.h"
@@ -36,6 +36,7 @@ static const struct sizes small = { 64, 96, 160, 4, 2, 32, { 1, 2, 3, 5, 8, 13, 
 struct bench {
     struct backend *be;
     const struct sizes *of;
+    const char *only; // NULL: all
     struct json_out out;
     void *block; // BLOCK random numbers on the device
     int n_differ;
@@ -293,10 +294,8 @@ static void run_way(struct bench *b, const struct choice *c, int way)
 static void run_tokens(struct bench *b, const struct weight *head)
 {
     const int n = b->of->variants * b->of->questions, D = head->in;
-    struct choice c = { head,
-                        { random_numbers(b, (size_t)n * (size_t)D), b->be->dtype, n, D, D },
-                        calloc((size_t)n, sizeof(*c.unit)),
-                        take(b, (size_t)n * sizeof(struct drawn_token)) };
+    const struct mat x = { random_numbers(b, (size_t)n * (size_t)D), b->be->dtype, n, D, D };
+    struct choice c = { head, x, calloc((size_t)n, sizeof(*c.unit)), take(b, (size_t)n * sizeof(struct drawn_token)) };
 
     if (!c.unit)
         stop("memory", &(struct err){ .code = ERR_NOMEM, .msg = "out of memory" });
@@ -410,6 +409,8 @@ static void run_attention(struct bench *b, struct attention *a)
     const size_t rows = (size_t)a->job.n_tokens * (size_t)b->of->n_heads, K = (size_t)b->of->head_dim;
     struct attended result[2];
 
+    if (b->only && strcmp(b->only, a->name) != 0)
+        return;
     a->job.spans.host = a->span;
     a->job.spans.number = ++b->be->n_numbered; // as in the layers of a pass
     a->job.spans.device = on_device(b, a->span, (size_t)a->job.spans.n * sizeof(*a->span));
@@ -422,7 +423,6 @@ static void run_attention(struct bench *b, struct attention *a)
     for (int s = 0; s < a->job.spans.n; s++)
         attend(b, a, s, 1, result[1]);
     int differ = count_differing(b, a, result);
-    b->n_differ += differ;
     json_begin(&b->out, NULL, '{');
     json_put_text(&b->out, "attend", a->name);
     json_put_int(&b->out, "rows", a->job.n_tokens);
@@ -433,6 +433,7 @@ static void run_attention(struct bench *b, struct attention *a)
                   ((double)K * (2 * e * a->keys + (e + sizeof(float)) * (double)rows)) / seconds);
     json_put_int(&b->out, "differ", differ);
     json_end(&b->out, '}');
+    b->n_differ += differ;
     for (int i = 0; i < 2; i++) {
         b->be->free(b->be, result[i].part);
         b->be->free(b->be, result[i].lse);
@@ -567,11 +568,11 @@ static void plan_scratch(struct bench *b)
 int main(int argc, char **argv)
 {
     struct buf text = { 0 };
-    struct bench b = { .out.buf = &text };
+    struct bench b = { .out.buf = &text, .only = argc == 6 ? argv[5] : NULL };
 
-    if (argc != 5 || (strcmp(argv[1], "products") && strcmp(argv[1], "attention")) ||
+    if (argc < 5 || argc > 6 || (strcmp(argv[1], "products") && strcmp(argv[1], "attention")) ||
         (strcmp(argv[4], "full") && strcmp(argv[4], "small"))) {
-        fprintf(stderr, "usage: shapes products|attention BACKEND DTYPE full|small\n");
+        fprintf(stderr, "usage: shapes products|attention BACKEND DTYPE full|small [NAME]\n");
         return 2;
     }
     b.of = strcmp(argv[4], "full") == 0 ? &full : &small;
