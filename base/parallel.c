@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
 enum { THREADS_GOOD = 8, THREADS_MAX = 64 };
 
@@ -41,7 +42,7 @@ static void *run(void *arg)
 }
 
 /* Starts up to n threads and returns how many. They block all signals, which are for the process's own threads. */
-static int start(pthread_t *thread, int n, struct job *job)
+static int start(pthread_t *thread, int n, void *(*work)(void *arg), void *arg)
 {
     sigset_t all, before;
     int started = 0;
@@ -49,7 +50,7 @@ static int start(pthread_t *thread, int n, struct job *job)
     sigfillset(&all);
     sigdelset(&all, SIGBUS); // blocked, it would end the process instead of calling its handler
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (started < n && !pthread_create(&thread[started], NULL, run, job))
+    while (started < n && !pthread_create(&thread[started], NULL, work, arg))
         started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
@@ -60,9 +61,29 @@ void parallel_do(int n_threads, int n, void (*work)(void *arg, int i), void *arg
     struct job job = { .work = work, .arg = arg, .n = n };
     pthread_t thread[THREADS_MAX];
     int threads = n_threads < THREADS_MAX ? n_threads : THREADS_MAX, more = (threads < n ? threads : n) - 1;
-    int started = more > 0 ? start(thread, more, &job) : 0;
+    int started = more > 0 ? start(thread, more, run, &job) : 0;
 
     run(&job);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
+}
+
+struct parallel_task {
+    pthread_t thread;
+};
+
+struct parallel_task *parallel_begin(void *(*work)(void *arg), void *arg)
+{
+    struct parallel_task *task = malloc(sizeof(*task));
+
+    if (task && start(&task->thread, 1, work, arg) == 1)
+        return task;
+    free(task);
+    return NULL;
+}
+
+void parallel_end(struct parallel_task *task)
+{
+    pthread_join(task->thread, NULL);
+    free(task);
 }

@@ -141,7 +141,8 @@ struct job {
     struct profile_device device; // open in measure(); with --devices only kind, dtype, plan, cost and speed
     struct crew *crew;            // with --devices, open in measure()
     struct worker_job for_worker;
-    char model_digest[DIGEST_HEX], chat_digest[DIGEST_HEX];
+    struct model_digesting *digest; // begun in plan()
+    char chat_digest[DIGEST_HEX];
     char *lineage;
     struct table_made made;
     struct shards shards;
@@ -159,6 +160,7 @@ static void job_release(struct job *j)
     grid_release(&j->grid);
     shards_close(&j->shards);
     tokenizer_free(j->tokenizer);
+    model_digest_free(j->digest);
     model_close(j->model);
     free(j->lineage);
     profile_configs_release(&j->configs);
@@ -249,8 +251,10 @@ static int open_model(struct job *j, struct err *err)
     char *path = model_path(cfg.model, err);
     j->model = path ? model_open(path, err) : NULL;
     free(path);
-    if (!j->model || profile_configs_check(&j->configs, model_config(j->model), err) ||
-        model_digest(j->model, j->model_digest, err))
+    if (!j->model || profile_configs_check(&j->configs, model_config(j->model), err))
+        return err->code;
+    j->digest = model_digest_begin(j->model, err);
+    if (!j->digest)
         return err->code;
     j->tokenizer = tokenizer_open_chat(j->model, cfg.chat, err);
     model_say_date(cfg.model, j->tokenizer);
@@ -272,13 +276,14 @@ static int open_shards(struct job *j, struct err *err)
         return err_set(err, ERR_USAGE,
                        "--measure=likelihood and --temperature exclude each other: variants do not answer");
     j->made = (struct table_made){ .model = model_config(j->model)->name,
-                                   .model_digest = j->model_digest,
+                                   .model_digest = model_digest_hex(j->digest),
                                    .chat_digest = j->chat_digest,
                                    .max_new_tokens = cfg.max_new_tokens,
                                    .temperature = temperature(),
                                    .measure = cfg.measure == MEASURE_LIKELIHOOD ? TABLE_LIKELIHOOD : "" };
     bool anew = cfg.overwrite || !cfg.output; // a dry run may be without FILE
-    if (shards_open(&j->shards, cfg.output ? cfg.output : "", cfg.dry_run ? SHARDS_LOOK : SHARDS_WRITE, err))
+    if (shards_open(&j->shards, cfg.output ? cfg.output : "", cfg.dry_run ? SHARDS_LOOK : SHARDS_WRITE, err) ||
+        (!anew && !shards_are_new(&j->shards) && model_digest_wait(j->digest, err)))
         return err->code;
     return shards_read(&j->shards, &j->made, anew ? SHARDS_OVERWRITE : SHARDS_EXTEND, err);
 }
@@ -375,6 +380,7 @@ static struct run job_run(struct job *j)
                          .session = j->device.session,
                          .grid = &j->grid,
                          .made = &j->made,
+                         .digest = j->digest,
                          .lineage = j->lineage,
                          .arg = j,
                          .pace = &j->pace,
@@ -424,12 +430,17 @@ static int load_device(struct job *j, struct err *err)
     profile_say_memory(&j->device.plan);
     if (profile_device_load(&j->device, err))
         return err->code;
+    if (strncmp(j->device.kind, "cuda", 4) != 0 &&
+        model_digest_wait(j->digest, err)) // its thread would slow others down
+        return err->code;
     const struct run run = job_run(j);
     return profile_device_speed(&j->device, &run, err);
 }
 
 static int open_crew(struct job *j, struct err *err)
 {
+    if (model_digest_wait(j->digest, err)) // workers cannot
+        return err->code;
     j->for_worker = (struct worker_job){ want(j), &j->grid, &j->shards, &j->made, j->lineage, profile_say_failed };
     j->crew = crew_start(&j->for_worker, cfg.devices, &j->device, err);
     if (!j->crew)
@@ -512,9 +523,9 @@ static int write_file(struct job *j, struct err *err)
     struct shards_whole whole = { .order = &j->contexts.ids, .lineage = j->lineage, .shape = &shape, .asked = &asked };
     struct table_made made = j->made.backend ? j->made : table_made(&j->shards.have);
     struct table rows = { 0 };
-    int code = 0;
+    int code = model_digest_wait(j->digest, err);
 
-    if (cfg.sample && made.backend) {
+    if (!code && cfg.sample && made.backend) {
         code = unvisited_rows(&rows, &j->grid, &shape, err);
         if (!code)
             code = table_set_made(&rows, &made, err);

@@ -94,6 +94,15 @@ void model_folder_name(const char *path, char *out, size_t size);
  * holds until one of the files changes. If no note can be written, the digest is computed each time. */
 int model_digest(const struct model *m, char hex[65], struct err *err) MUST_CHECK;
 
+/* The same on a thread beside the caller's, since SHA-256 takes longer than sending the weights to a GPU. NULL: out of
+ * memory. wait(): until it is done; it may be called again. hex(): valid until free(), contents defined after wait().
+ * free(): stops it; NULL is fine. The model stays open until then. */
+struct model_digesting;
+struct model_digesting *model_digest_begin(const struct model *m, struct err *err);
+int model_digest_wait(struct model_digesting *d, struct err *err) MUST_CHECK;
+const char *model_digest_hex(const struct model_digesting *d);
+void model_digest_free(struct model_digesting *d);
+
 /* What a tensor is for. The roles up to TENSOR_ROUTER occur once per layer, the next up to TENSOR_EXPERT_DOWN once per
  * expert of a layer, the others once per model. Weights that are multiplied together have consecutive roles (Q K V,
  * GATE UP), and so do their biases. A model has Q, K and V or QKV; it has GATE and UP, GATE_UP, or experts. */

@@ -9,14 +9,16 @@
  * without a trace, so its digest is not noted yet; nor is the digest of a file that changes while it is read.
  */
 #include "base/digest.h"
+#include "base/parallel.h"
 #include "engine/model/model_internal.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-enum { NOTE_MAX = 1 << 20, TIME_STEP_S = 2 };
+enum { NOTE_MAX = 1 << 20, TIME_STEP_S = 2, BLOCK = 1 << 24 }; // BLOCK: bytes between two looks at `stop`
 
 /* ---- the files and their state ------------------------------------------ */
 
@@ -190,12 +192,27 @@ static void remember(const struct model *m, const struct state *state, const cha
 
 /* ---- the digest ----------------------------------------------------------- */
 
-static int compute(const struct sources *s, char hex[DIGEST_HEX], struct err *err)
+/* Pages are forgotten block by block: the engine maps the same file, whose memory would count twice. */
+static int add_file(struct digest *d, const char *path, const atomic_bool *stop, struct err *err)
+{
+    struct file_map map;
+
+    if (file_map(&map, path, err))
+        return err->code;
+    for (size_t at = 0; at < map.n && !*stop; at += BLOCK) {
+        digest_add(d, (const char *)map.at + at, map.n - at < BLOCK ? map.n - at : BLOCK);
+        file_map_forget(&map);
+    }
+    file_unmap(&map);
+    return *stop ? err_set(err, ERR_FAIL, "stopped") : 0;
+}
+
+static int compute(const struct sources *s, const atomic_bool *stop, char hex[DIGEST_HEX], struct err *err)
 {
     struct digest *d = digest_new(err);
 
     for (int i = 0; d && i < s->n; i++)
-        if (digest_add_file(d, s->path[i], err)) {
+        if (add_file(d, s->path[i], stop, err)) {
             digest_end(d, NULL);
             return err->code;
         }
@@ -217,7 +234,8 @@ static bool is_stable(const struct state *before, const struct sources *s, time_
     return same && before->changed.tv_sec + TIME_STEP_S < now;
 }
 
-int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], struct err *err)
+static int digest_until(const struct model *m, time_t now, const atomic_bool *stop, char hex[DIGEST_HEX],
+                        struct err *err)
 {
     struct sources s = { 0 };
     struct state state = { 0 };
@@ -229,7 +247,7 @@ int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], str
     if (!code)
         code = describe(&state, &s, err);
     if (!code && !remembered(m, &state, hex)) {
-        code = compute(&s, hex, err);
+        code = compute(&s, stop, hex, err);
         if (!code && is_stable(&state, &s, now))
             remember(m, &state, hex);
     }
@@ -238,7 +256,72 @@ int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], str
     return code;
 }
 
+int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], struct err *err)
+{
+    return digest_until(m, now, &(const atomic_bool){ false }, hex, err);
+}
+
 int model_digest(const struct model *m, char hex[DIGEST_HEX], struct err *err)
 {
     return model_digest_at(m, time(NULL), hex, err);
+}
+
+/* ---- beside the caller's work ---------------------------------------------- */
+
+struct model_digesting {
+    const struct model *model;
+    struct parallel_task *task; // NULL: is done, or waits for its caller
+    atomic_bool stop;
+    bool done;
+    char hex[DIGEST_HEX];
+    int code;
+    struct err err;
+};
+
+static void *run_digest(void *arg)
+{
+    struct model_digesting *d = arg;
+
+    d->code = digest_until(d->model, time(NULL), &d->stop, d->hex, &d->err);
+    d->done = true;
+    return NULL;
+}
+
+struct model_digesting *model_digest_begin(const struct model *m, struct err *err)
+{
+    struct model_digesting *d = calloc(1, sizeof(*d));
+
+    if (!d) {
+        err_nomem(err);
+        return NULL;
+    }
+    d->model = m;
+    d->task = parallel_begin(run_digest, d);
+    return d;
+}
+
+int model_digest_wait(struct model_digesting *d, struct err *err)
+{
+    if (d->task)
+        parallel_end(d->task);
+    d->task = NULL;
+    if (!d->done)
+        run_digest(d);
+    if (d->code)
+        *err = d->err;
+    return d->code;
+}
+
+const char *model_digest_hex(const struct model_digesting *d)
+{
+    return d->hex;
+}
+
+void model_digest_free(struct model_digesting *d)
+{
+    if (d && d->task) {
+        d->stop = true;
+        parallel_end(d->task);
+    }
+    free(d);
 }

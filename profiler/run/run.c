@@ -137,7 +137,7 @@ static int start_table(const struct run *run, const struct work *w, struct table
     t->profiled_at[0] = clock_utc();
     if (keep_gold(w, t, err))
         return err->code;
-    return table_set_made(t, run->made, err) ? err->code : table_set_text(&t->lineage, run->lineage, err);
+    return table_set_text(&t->lineage, run->lineage, err);
 }
 
 /* Keeps the answer to question q of entry `entry` of the groups. */
@@ -527,6 +527,10 @@ int run_work(const struct run *run, const struct work *w, struct table *out, str
         code = alloc_scratch(&c, err);
     if (!code)
         code = run_groups(&c, err);
+    if (!code && run->digest)
+        code = model_digest_wait(run->digest, err);
+    if (!code)
+        code = table_set_made(out, run->made, err);
     release_scratch(&c);
     if (code)
         table_release(out);

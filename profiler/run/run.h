@@ -16,6 +16,7 @@ struct run {
     struct session *session;
     const struct grid *grid;
     const struct table_made *made;
+    struct model_digesting *digest; // waited for at the end, as made->model_digest is its; NULL: is known
     const char *lineage;
     void (*progress)(void *arg, int64_t tokens); // `tokens` more of the run_tokens() are done; may be NULL
     void *arg;

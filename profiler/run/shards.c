@@ -208,6 +208,15 @@ int shards_open(struct shards *s, const char *path, enum shards_use use, struct 
     return code;
 }
 
+bool shards_are_new(const struct shards *s)
+{
+    struct dirent **name = NULL;
+    int n = scandir(s->dir, &name, only_shards, NULL);
+
+    names_free(name, n);
+    return n <= 0 && !file_exists(s->path);
+}
+
 int shards_read(struct shards *s, const struct table_made *made, enum shards_old old, struct err *err)
 {
     s->made = *made;

@@ -48,6 +48,9 @@ struct shards {
 /* SHARDS_WRITE makes and locks the folder. ERR_IO when another process holds the lock. */
 int shards_open(struct shards *s, const char *path, enum shards_use use, struct err *err) MUST_CHECK;
 
+/* After shards_open(): is there no result, neither in FILE nor in a shard? Then shards_read() compares nothing. */
+bool shards_are_new(const struct shards *s);
+
 /* Reads FILE and its shards, or nothing with SHARDS_OVERWRITE. Changes nothing on disk. made: backend and dtype may be
  * NULL, not known yet. ERR_FORMAT when a file is damaged or was made with another model or other options. */
 int shards_read(struct shards *s, const struct table_made *made, enum shards_old old, struct err *err) MUST_CHECK;

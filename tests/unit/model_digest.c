@@ -1,5 +1,6 @@
 /* The digest of a model: where it is remembered, until when, and that nothing about a note is ever an error. Time is
  * given, so that no test waits for a file to become old. */
+#include "base/clock.h"
 #include "base/file.h"
 #include "engine/model/model_internal.h"
 
@@ -309,5 +310,58 @@ Test(model_digest, two_at_once_write_one_whole_note)
     cached_note(&p, note);
     forge(note);
     cr_assert(is_forged(digest_later(&p)));
+    remove_place(&p);
+}
+
+/* ---- beside the caller's work ---------------------------------------------- */
+
+static struct model_digesting *begin(const struct model *m)
+{
+    struct err err;
+    struct model_digesting *d = model_digest_begin(m, &err);
+
+    cr_assert_not_null(d, "%s", err.msg);
+    return d;
+}
+
+Test(model_digest, beside_the_caller_it_is_the_same)
+{
+    struct place p = make_place();
+    struct hex want = digest_later(&p);
+    struct err err;
+
+    unlink(p.note);
+    struct model *m = model_open(p.model, &err);
+    struct model_digesting *d = begin(m);
+    for (int again = 0; again < 2; again++) {
+        cr_assert_eq(model_digest_wait(d, &err), 0, "%s", err.msg);
+        cr_assert_str_eq(model_digest_hex(d), want.at);
+    }
+    model_digest_free(d);
+    model_digest_free(NULL);
+    cr_assert_eq(unlink(p.model), 0); // the caller has it mapped, the digest opens it
+    d = begin(m);
+    cr_assert_eq(model_digest_wait(d, &err), ERR_IO);
+    cr_assert_eq(model_digest_wait(d, &err), ERR_IO, "it is forgotten");
+    cr_assert_not_null(strstr(err.msg, p.model), "%s", err.msg);
+    model_digest_free(d);
+    model_close(m);
+    remove_place(&p);
+}
+
+/* The file has 64 GiB, nearly all of it a hole: half a minute of SHA-256. */
+Test(model_digest, nobody_waits_for_what_nobody_wants)
+{
+    struct place p = make_place();
+    struct err err;
+
+    cr_assert_eq(truncate(p.model, (off_t)64 << 30), 0);
+    struct model *m = model_open(p.model, &err);
+    cr_assert_not_null(m, "%s", err.msg);
+    double start = clock_now();
+    model_digest_free(begin(m));
+    cr_assert_lt(clock_now() - start, 5);
+    cr_assert(!file_exists(p.note) && !file_exists(p.digests), "half a digest is noted");
+    model_close(m);
     remove_place(&p);
 }

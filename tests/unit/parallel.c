@@ -40,3 +40,32 @@ Test(parallel, does_each_once)
             cr_assert_eq(c.open_to_signals, 0);
         }
 }
+
+/* Counts after both sides have come here: only a thread beside the caller gets on. */
+struct meeting {
+    pthread_barrier_t both;
+    struct counting c;
+};
+
+static void *meet(void *arg)
+{
+    struct meeting *m = arg;
+
+    pthread_barrier_wait(&m->both);
+    count(&m->c, 0);
+    return NULL;
+}
+
+Test(parallel, works_beside_the_caller)
+{
+    static struct meeting m;
+
+    m.c.caller = pthread_self();
+    pthread_barrier_init(&m.both, NULL, 2);
+    struct parallel_task *task = parallel_begin(meet, &m);
+    cr_assert_not_null(task);
+    pthread_barrier_wait(&m.both);
+    parallel_end(task);
+    cr_assert(m.c.calls[0] == 1 && m.c.in_others == 1 && m.c.open_to_signals == 0);
+    pthread_barrier_destroy(&m.both);
+}
