@@ -4,9 +4,12 @@
  * half up rows, for the same columns of the result, laid out so that a thread holds the gate and the up of one column:
  * silu is computed in registers and neither product goes to memory.
  *
- *     x (64 rows)      STEP columns at a time          shared memory, STAGES steps in flight,
+ *     x (TILE_ROWS)    STEP columns at a time          shared memory, STAGES steps in flight,
  *     weight (PANEL)   by asynchronous copies    ->    rows PITCH apart: ldmatrix meets no bank twice
- *                                                      4 warps, 2 x 2, each 32 rows by PANEL / 2 of the weight
+ *                                                      8 warps, 4 x 2, each 32 rows by PANEL / 2 of the weight
+ *
+ * The bandwidth of the L2 cache bounds it: of an expert's weight each tile reads all, so a tile has as many rows as an
+ * expert usually gets from 2,000 (128 experts, 8 of them for each row). Warps without rows multiply nothing.
  *
  * A row's sum goes step by step from the first column to the last, whatever else is in the tile. Numbers beyond the
  * last row or column count as 0.
@@ -16,7 +19,7 @@
 /* ---- bf16 ---------------------------------------------------------------- */
 
 enum {
-    MMA_THREADS = 128,
+    MMA_THREADS = 256,
     PANEL = 128,      // rows of the weight
     STEP = 32,        // columns of a step
     PITCH = STEP + 8, // of a row in shared memory
@@ -160,11 +163,11 @@ static __device__ __forceinline__ void write_sums(const struct expert_product &p
 }
 
 /* Panel blockIdx.x of tile blockIdx.y. ALIGNED: all rows of x and weight are 16-byte aligned. */
-/* registers <= 144 */
+/* registers <= 128 */
 template <enum expert_stage stage, bool ALIGNED>
-__global__ void __launch_bounds__(MMA_THREADS) expert_mma(const struct expert_product p)
+__global__ void __launch_bounds__(MMA_THREADS, 2) expert_mma(const struct expert_product p)
 {
-    SHARED_ARRAY(uint16_t, stages, STAGES * STAGE_NUMBERS);
+    SHARED_DYNAMIC(uint16_t, stages); // STAGES * STAGE_NUMBERS
     const struct expert_tile tile = p.tile[blockIdx.y];
     const int first = (int)blockIdx.x * columns_of(stage, PANEL), copied = (int)threadIdx.x / CHUNKS;
     const int n_steps = (p.n_in + STEP - 1) / STEP;
@@ -190,7 +193,8 @@ __global__ void __launch_bounds__(MMA_THREADS) expert_mma(const struct expert_pr
         __syncthreads(); // this step is there for all, and all are done with the one before
         copy_step<ALIGNED>(stages + (step + STAGES - 1) % STAGES * STAGE_NUMBERS, from, step + STAGES - 1, weight);
         copy_async_commit();
-        multiply_stage(sum, stages + step % STAGES * STAGE_NUMBERS);
+        if ((int)threadIdx.x / LANES / 2 * WARP_ROWS < tile.n)
+            multiply_stage(sum, stages + step % STAGES * STAGE_NUMBERS);
     }
     copy_async_wait<0>();
     write_sums<stage>(p, tile, sum, first);
@@ -200,30 +204,34 @@ __global__ void __launch_bounds__(MMA_THREADS) expert_mma(const struct expert_pr
 
 enum {
     FMA_THREADS = 256,
+    FMA_ROWS = 64, // of a tile
     FMA_PANEL = 64,
     FMA_STEP = 16,
-    FMA_PITCH = TILE_ROWS + 4,
+    FMA_PITCH = FMA_ROWS + 4,
     OF_THREAD = 4, // rows per thread, and columns, which are 16 apart
 };
 
-/* Panel blockIdx.x of tile blockIdx.y; plain sums. A thread has columns c and c + 16 of both the gate and the up. */
-/* registers <= 48 */
+/* Panel blockIdx.x of part blockIdx.z of tile blockIdx.y; plain sums. A thread has columns c and c + 16 of both the gate and the up. */
+/* registers <= 64 */
 template <enum expert_stage stage>
 __global__ void __launch_bounds__(FMA_THREADS) expert_fma(const struct expert_product p)
 {
     SHARED_ARRAY(float, x, FMA_STEP *FMA_PITCH); // (columns, rows), as w
     SHARED_ARRAY(float, w, FMA_STEP *FMA_PITCH);
-    const struct expert_tile tile = p.tile[blockIdx.y];
+    struct expert_tile tile = p.tile[blockIdx.y];
     const int tid = (int)threadIdx.x, first = (int)blockIdx.x * columns_of(stage, FMA_PANEL);
+    const int above = (int)blockIdx.z * FMA_ROWS;
     const int my_row = tid / 16 * OF_THREAD, my_column = tid % 16;
     const float *weight = static_cast<const float *>(p.weight[tile.expert]);
     float sum[OF_THREAD][OF_THREAD] = {};
 
-    if (tile.n == 0)
+    tile.first += above;
+    tile.n -= above;
+    if (tile.n <= 0)
         return;
     for (int step = 0; step < p.n_in; step += FMA_STEP) {
         __syncthreads();
-        for (int i = tid; i < FMA_STEP * TILE_ROWS; i += FMA_THREADS) {
+        for (int i = tid; i < FMA_STEP * FMA_ROWS; i += FMA_THREADS) {
             const int r = i / FMA_STEP, k = i % FMA_STEP, row = weight_row<stage>(p, first, r, FMA_PANEL);
             const float *from = input_row<float>(p, tile, r);
             const bool inside = step + k < p.n_in;
@@ -253,15 +261,17 @@ template <enum expert_stage stage> static void run_product(struct cuda *c, const
 {
     const bool f32 = c->base.dtype == DTYPE_F32;
     const int columns = f32 ? columns_of(stage, FMA_PANEL) : columns_of(stage, PANEL);
-    const dim3 grid(cuda_pieces((size_t)p->n_out, (size_t)columns), (unsigned)p->n_tiles);
+    const dim3 grid(cuda_pieces((size_t)p->n_out, (size_t)columns), (unsigned)p->n_tiles,
+                    f32 ? TILE_ROWS / FMA_ROWS : 1);
+    const size_t shared = STAGES * STAGE_NUMBERS * sizeof(uint16_t);
     const bool aligned = is_aligned(p->x, (size_t)p->x_pitch * sizeof(uint16_t)) && p->n_in % CHUNK == 0;
 
     if (f32)
         LAUNCH(c, (expert_fma<stage>), grid, FMA_THREADS, 0, *p);
     else if (aligned)
-        LAUNCH(c, (expert_mma<stage, true>), grid, MMA_THREADS, 0, *p);
+        LAUNCH(c, (expert_mma<stage, true>), grid, MMA_THREADS, shared, *p);
     else
-        LAUNCH(c, (expert_mma<stage, false>), grid, MMA_THREADS, 0, *p);
+        LAUNCH(c, (expert_mma<stage, false>), grid, MMA_THREADS, shared, *p);
 }
 
 void cuda_expert_product(struct cuda *c, const struct expert_product *p, enum expert_stage stage)

@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-enum { TILE_ROWS = 64 };
+enum { TILE_ROWS = 128 };
 
 /* Pairs first .. first + n - 1 of the order, all of one expert; n 0: no tile. */
 struct expert_tile {

@@ -16,6 +16,7 @@ static const struct mixture {
     { 130, 5, 1, 48, 32, true },   { 130, 6, 1, 48, 32, false }, { 3, 20, 1, 64, 64, false },
     { 300, 2, 1, 200, 136, true }, { 70, 3, 3, 136, 72, false }, { 4, 300, 3, 8, 4, true },
     { 520, 3, 2, 9, 7, true },     { 2, 2, 2, 2056, 8, true },   { 2100, 3, 1, 8, 8, true },
+    { 128, 1, 1, 40, 24, true },   { 129, 1, 1, 40, 24, true },
 };
 enum { N_MIXTURES = sizeof(mixtures) / sizeof(*mixtures) };
 
