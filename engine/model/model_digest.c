@@ -274,15 +274,14 @@ struct model_digesting {
     atomic_bool stop;
     bool done;
     char hex[DIGEST_HEX];
-    int code;
-    struct err err;
+    struct err err; // code 0: none
 };
 
 static void *run_digest(void *arg)
 {
     struct model_digesting *d = arg;
 
-    d->code = digest_until(d->model, time(NULL), &d->stop, d->hex, &d->err);
+    d->err.code = digest_until(d->model, time(NULL), &d->stop, d->hex, &d->err);
     d->done = true;
     return NULL;
 }
@@ -307,9 +306,9 @@ int model_digest_wait(struct model_digesting *d, struct err *err)
     d->task = NULL;
     if (!d->done)
         run_digest(d);
-    if (d->code)
+    if (d->err.code)
         *err = d->err;
-    return d->code;
+    return d->err.code;
 }
 
 const char *model_digest_hex(const struct model_digesting *d)

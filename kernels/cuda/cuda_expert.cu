@@ -220,13 +220,12 @@ __global__ void __launch_bounds__(FMA_THREADS) expert_fma(const struct expert_pr
     SHARED_ARRAY(float, w, FMA_STEP *FMA_PITCH);
     struct expert_tile tile = p.tile[blockIdx.y];
     const int tid = (int)threadIdx.x, first = (int)blockIdx.x * columns_of(stage, FMA_PANEL);
-    const int above = (int)blockIdx.z * FMA_ROWS;
     const int my_row = tid / 16 * OF_THREAD, my_column = tid % 16;
     const float *weight = static_cast<const float *>(p.weight[tile.expert]);
     float sum[OF_THREAD][OF_THREAD] = {};
 
-    tile.first += above;
-    tile.n -= above;
+    tile.first += (int)blockIdx.z * FMA_ROWS;
+    tile.n -= (int)blockIdx.z * FMA_ROWS;
     if (tile.n <= 0)
         return;
     for (int step = 0; step < p.n_in; step += FMA_STEP) {
