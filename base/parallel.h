@@ -1,6 +1,6 @@
-/* parallel.h - a loop on several threads, and work beside the caller's. The threads block all signals; those of a loop are
- * joined before the call returns, so libevicpress can use them in a host's process. OpenMP would leave its threads behind, and a child of fork() would
- * wait for them forever.
+/* parallel.h - a loop on several threads, and work beside the caller's. The threads block all signals; those of a loop
+ * are joined before the call returns, so libevicpress can use them in a host's process. OpenMP would leave its threads
+ * behind, and a child of fork() would wait for them forever.
  *
  *     parallel_do(parallel_threads(), n_blocks, parse_block, &parsing);        // parse_block(&parsing, i) for all i
  *

@@ -4,9 +4,8 @@
  * refused without a device. measure(): a device is open; no process may be started. finish(): the device is closed;
  * writes FILE. With --devices each device is open in a process of its own (profiler/crew/profile_crew.h).
  *
- * Reports the work and its expected time before it starts. Keeps each finished context (profiler/run/shards.h). Reports
- * a context that cannot be profiled and leaves it out.
- */
+ * Reports the work and its expected time before it starts. Keeps each finished context (profiler/run/shards.h), and
+ * leaves out what cannot be profiled. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "cmd/options.h"
@@ -545,14 +544,7 @@ static int finish(struct job *j, double start, struct err *err)
 
     if (!cfg.dry_run && write_file(j, err))
         return err->code;
-    summary_int("contexts", g->n_contexts);
-    summary_int("answers", g->n_answers);
-    summary_int("answers_sampled", g->n_sampled);
-    summary_int("answers_found", g->n_found);
-    summary_int("contexts_later", g->n_left);
-    summary_int("contexts_left_out", n_lost);
-    summary_int("questions_left_out", g->n_refused_questions);
-    summary_int("contexts_forgotten", j->shards.n_forgotten);
+    profile_say_counts(g, n_lost, j->shards.n_forgotten);
     if (cfg.devices) {
         summary_int("devices", j->n_devices);
         summary_int("devices_failed", j->n_devices_failed);

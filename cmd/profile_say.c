@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "cmd/summary.h"
 #include "kernels/timed.h"
 
 #include <math.h>
@@ -50,6 +51,18 @@ void profile_say_lacks(const struct cells *chosen)
     if (chosen->n_untested)
         log_warn("%d compressed context%s no test questions", chosen->n_untested,
                  chosen->n_untested == 1 ? " has" : "s have");
+}
+
+void profile_say_counts(const struct grid *g, int n_lost, int n_forgotten)
+{
+    summary_int("contexts", g->n_contexts);
+    summary_int("answers", g->n_answers);
+    summary_int("answers_sampled", g->n_sampled);
+    summary_int("answers_found", g->n_found);
+    summary_int("contexts_later", g->n_left);
+    summary_int("contexts_left_out", n_lost);
+    summary_int("questions_left_out", g->n_refused_questions);
+    summary_int("contexts_forgotten", n_forgotten);
 }
 
 void profile_say_left_out(const struct grid *g, int n_lost)

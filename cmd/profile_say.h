@@ -16,6 +16,9 @@ void profile_say_plan(const struct grid *g, const char *output);
 /* What a plan has and the inputs lack. */
 void profile_say_lacks(const struct cells *chosen);
 
+/* The figures of --summary. */
+void profile_say_counts(const struct grid *g, int n_lost, int n_forgotten);
+
 /* What is left for another run, and what was left out: n_lost contexts. */
 void profile_say_left_out(const struct grid *g, int n_lost);
 

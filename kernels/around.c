@@ -251,7 +251,8 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
     OP(best, (struct backend *be, struct best *best, struct mat x, const struct weight *head), (in, best, x, head),   \
        product_flop(x.rows, head), mat_bytes(x) + weight_size(be, head) + (double)sizeof(*best) * x.rows)             \
     OP(draw,                                                                                                          \
-       (struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head, const struct draw_job *job), \
+       (struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,                       \
+        const struct draw_job *job),                                                                                  \
        (in, drawn, x, head, job), product_flop(x.rows, head),                                                         \
        mat_bytes(x) + weight_size(be, head) + (double)sizeof(*drawn) * x.rows)                                        \
     OP(copy_slots,                                                                                                    \
@@ -281,7 +282,7 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
     OP(joint_counts,                                                                                                  \
        (struct backend *be, int32_t *count, const float *score, int n_heads, int n, int group,                        \
         const struct joint_keep *keep),                                                                               \
-       (in, count, score, n_heads, n, group, keep), 0, 4.0 * n_heads * n + 4.0 * n_heads)                                    \
+       (in, count, score, n_heads, n, group, keep), 0, 4.0 * n_heads * n + 4.0 * n_heads)                             \
     OP(top_k, (struct backend *be, int32_t *kept, const float *score, int n_heads, int n, const int *k),              \
        (in, kept, score, n_heads, n, k), 0, top_bytes(n_heads, n, k))                                                 \
     OP(gather,                                                                                                        \

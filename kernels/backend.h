@@ -259,9 +259,9 @@ struct backend {
      * bound of the bytes that ops of these shapes take for themselves; the next read or sync refuses shapes that the
      * backend cannot compute.
      *
-     * A stopwatch with two hands, for parts of what the clock measures. watched: the seconds from each start to the stop of
-     * this hand after it, since the last call; waits. start and stop do not wait, except that CUDA's start waits until the
-     * 64th start before it has its stop. */
+     * A stopwatch with two hands, for parts of what the clock measures. watched: the seconds from each start to the
+     * stop of this hand after it, since the last call; waits. start and stop do not wait, except that CUDA's start
+     * waits until the 64th start before it has its stop. */
     void *(*alloc)(struct backend *, size_t bytes, struct err *);
     void (*free)(struct backend *, void *); // NULL is fine
     void (*write)(struct backend *, void *dst, const void *host, size_t bytes);
@@ -327,8 +327,8 @@ struct backend {
     /* every row becomes the mean of its group: `group` consecutive rows of n numbers (the heads of a layer) */
     void (*mean_heads)(struct backend *, float *score, int n_heads, int n, int group);
     /* keeps numbers of each group of `group` consecutive rows: first the `floor` largest of each row, then the largest
-     * of the rest, keep[i].n_keep in all of group i; count[h]: how many are in row h. Ties go to the lower row, then the
-     * lower position. */
+     * of the rest, keep[i].n_keep in all of group i; count[h]: how many are in row h. Ties go to the lower row, then
+     * the lower position. */
     void (*joint_counts)(struct backend *, int32_t *count /* (n_heads) */, const float *score, int n_heads, int n,
                          int group, const struct joint_keep * /* (n_heads / group), host */);
     /* kept: ascending positions of the k[h] largest of row h's n numbers, row after row. Of those like the k[h]-th
@@ -371,8 +371,8 @@ extern "C" {
  * Only this function chooses a backend. */
 struct backend *backend_open(const struct backend_options *options, struct err *err);
 
-/* ERR_DEVICE unless name is one of BACKEND_NAMES, ERR_USAGE unless dtype is one of BACKEND_DTYPES. For tools, before the
- * work. */
+/* ERR_DEVICE unless name is one of BACKEND_NAMES, ERR_USAGE unless dtype is one of BACKEND_DTYPES. For tools, before
+ * the work. */
 int backend_check(const char *name, const char *dtype, struct err *err) MUST_CHECK;
 
 #ifdef __cplusplus

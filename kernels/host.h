@@ -7,7 +7,8 @@
 
 #include "kernels/backend.h"
 
-/* Fills alloc, free, write, read, copy, repeat, clock, the stopwatch and memory. read returns the result of the backend's sync. */
+/* Fills alloc, free, write, read, copy, repeat, clock, the stopwatch and memory. read returns the result of the
+ * backend's sync. */
 void host_memory_ops(struct backend *be);
 
 /* 64-byte aligned, as alloc; 0 bytes give an address too; NULL when memory runs out. Release with free(). */

@@ -1,5 +1,5 @@
-/* softmax.h - the weights by which op draw takes tokens, with the same bits on every backend: backends that agree on the
- * logits of a row draw the same token. C and CUDA share this file.
+/* softmax.h - the weights by which op draw takes tokens, with the same bits on every backend: backends that agree on
+ * the logits of a row draw the same token. C and CUDA share this file.
  *
  * Every step is one rounding that IEEE 754 defines, on a processor and on a GPU: fmaf() where a product is added to
  * something, so that no compiler chooses, and no number is subnormal.

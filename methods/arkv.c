@@ -10,21 +10,23 @@
  *     K = sum over heads and t of m4 / max(m2, 1e-8)^2, with the central moments of x over q
  *     oq = H^(1 / 7.774380648611771) * V^(1 / 5.407015096778621) * K^(1 / 5.527702582901318), of each layer
  *     rho = oq / the largest oq of all layers; 1 where that is 0
- * Of n_keep = (int)(T * (1 - drop)) tokens, at least 1, each head keeps the last W whole, the best round(rho * (n_keep -
- * W)) of the others too, half to even, and the next best as e4m3, with a scale in f16 for each token's key and for its
- * value, as fp8:scale=token. With n_keep <= W the most recent n_keep stay, all whole. Ties go to the lower position.
+ * Of n_keep = (int)(T * (1 - drop)) tokens, at least 1, each head keeps the last W whole, the best round(rho * (n_keep
+ * - W)) of the others too, half to even, and the next best as e4m3, with a scale in f16 for each token's key and for
+ * its value, as fp8:scale=token. With n_keep <= W the most recent n_keep stay, all whole. Ties go to the lower
+ * position.
  *
  * stats=paper takes H, V and K over keys, of each head and q, from p = x / (sum over t of x): H = - sum of p log p, V =
- * mean of (p - 1 / P)^2, K = mean of (p - 1 / P)^4 / V^2; each is then summed, in our reading of the paper. tau and gamma
- * were fitted to stats=code.
+ * mean of (p - 1 / P)^2, K = mean of (p - 1 / P)^4 / V^2; each is then summed, in our reading of the paper. tau and
+ * gamma were fitted to stats=code.
  *
- * The rows in 8 bits come before the whole ones, each in the order of the context; so at least one token is dropped, and
- * nobody takes row i for token i. Bytes per layer and kv head, with n of n_keep rows whole: n*4K + (n_keep - n)*(2K + 4).
+ * The rows in 8 bits come before the whole ones, each in the order of the context; so at least one token is dropped,
+ * and nobody takes row i for token i. Bytes per layer and kv head, with n of n_keep rows whole: n*4K + (n_keep - n)*(2K
+ * + 4).
  *
  * Source: Lei and Ilager, "ARKV: Adaptive and Resource-Efficient KV Cache Management under Limited Memory Budget for
- * Long-Context Inference in LLMs" (arXiv 2603.08727) and its code: calculate_heavy_hitter(), disp_var_kurt_preference().
- * The code drops at the end of prefill, and packs while it decodes, then in each step anew; here both are done at the end
- * of prefill. It takes W from the whole rows once more, and one scale for all heads.
+ * Long-Context Inference in LLMs" (arXiv 2603.08727) and its code: calculate_heavy_hitter(),
+ * disp_var_kurt_preference(). The code drops at the end of prefill, and packs while it decodes, then in each step anew;
+ * here both are done at the end of prefill. It takes W from the whole rows once more, and one scale for all heads.
  */
 #include "methods/head_work.h"
 #include "methods/registry.h"

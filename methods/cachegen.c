@@ -8,8 +8,8 @@
  * Row i of each head is token i: of a chain the kept rows as if they were consecutive; where heads differ in length, a
  * token's maximum is that of the heads that have so many rows.
  *
- * Streams: the symbols of one channel and up to 256 consecutive tokens (codes/arithmetic.h), with a CDF of the
- * channel, made of how often each symbol occurs in these tokens (cdf=chunk) or in all (cdf=context):
+ * Streams: the symbols of one channel and up to 256 consecutive tokens (codes/arithmetic.h), with a CDF of the channel,
+ * made of how often each symbol occurs in these tokens (cdf=chunk) or in all (cdf=context):
  *     bound[s] = floor(65503 * (share of symbols below s)) + s
  * Tensors, after `k_` or `v_`, head after head, in each chunk after chunk of 256 tokens, in each channel after channel:
  *     streams  U8 [bytes]       sizes  the bytes of each stream, 16 bits      maxima  BF16 [tokens of the longest head]
@@ -18,10 +18,10 @@
  *
  * Source: Liu et al., "CacheGen: KV Cache Compression and Streaming for Fast Large Language Model Serving" (SIGCOMM
  * 2024), as shipped in LMCache (cachegen_encoder.py, cal_cdf.cu, ac_enc.cu), which has neither the paper's differences
- * between tokens nor its levels of quality. Differences: symbols in f32, where LMCache computes in the cache's dtype; of
- * its 33 bounds in 16 bits those that never change are not stored; sizes take 16 bits, not 32. The streams of cdf=chunk
- * are LMCache's. For contexts of thousands of tokens one CDF takes less: 0.172 of the cache of 2,044 tokens of
- * SmolLM2-135M, with CDFs for each chunk 0.225 (tests/golden/cachegen/oracle). So cdf=context is the default.
+ * between tokens nor its levels of quality. Differences: symbols in f32, where LMCache computes in the cache's dtype;
+ * of its 33 bounds in 16 bits those that never change are not stored; sizes take 16 bits, not 32. The streams of
+ * cdf=chunk are LMCache's. For contexts of thousands of tokens one CDF takes less: 0.172 of the cache of 2,044 tokens
+ * of SmolLM2-135M, with CDFs for each chunk 0.225 (tests/golden/cachegen/oracle). So cdf=context is the default.
  */
 #include "codes/half.h"
 #include "base/parallel.h"

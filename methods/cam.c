@@ -1,16 +1,18 @@
 /* cam - adds what a dropping method drops to the values of the kept tokens that follow.
  *
- * With A[t] = the mean attention that token t gets from the last `window` (default 64) tokens and the H/G query heads of
- * its group, m = 32, and the dropped token i, whose next m kept tokens of its head are j (fewer at the end, N of them):
+ * With A[t] = the mean attention that token t gets from the last `window` (default 64) tokens and the H/G query heads
+ * of its group, m = 32, and the dropped token i, whose next m kept tokens of its head are j (fewer at the end, N of
+ * them):
  *     p    = A[i] / (sum over j of A[j] / N), at least 0, at most 1; 0 where that is not a number, or N is 0
  *     V[j] = V[j] + b * V[i] / m        for each of these j; V[i] as it was before any merge
  *     sample=expected (default): b = p, the mean of what is drawn;  sample=bernoulli: b = 1 with probability p, else 0,
  *     by `seed`
  * Keys stay. Bytes are those of the dropping method.
  *
- * Source: Zhang et al., "CaM: Cache Merging for Memory-efficient LLMs Inference" (ICML 2024) and its code: p, b and V as
- * in slicev(), for streaming, where m is 16; m as in local_cam_mask(), for summaries. There one token leaves a window at each step of decoding, A is summed over the steps, and b is drawn. Here all tokens leave
- * at the end of prefill, by any dropping method.
+ * Source: Zhang et al., "CaM: Cache Merging for Memory-efficient LLMs Inference" (ICML 2024) and its code: p, b and V
+ * as in slicev(), for streaming, where m is 16; m as in local_cam_mask(), for summaries. There one token leaves a
+ * window at each step of decoding, A is summed over the steps, and b is drawn. Here all tokens leave at the end of
+ * prefill, by any dropping method.
  */
 #include "base/rng.h"
 #include "methods/head_work.h"

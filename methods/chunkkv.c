@@ -1,17 +1,17 @@
 /* chunkkv - keeps whole chunks of neighbouring tokens, the same in all heads of a layer, so that phrases stay together.
  *
- * Used in front of a dropping method: chunkkv+snapkv:drop=0.5. With s its scores, chunk c the tokens c * length ..
- * c * length + length - 1, and the last chunk the rest, which may be shorter:
+ * Used in front of a dropping method: chunkkv+snapkv:drop=0.5. With s its scores, chunk c the tokens c * length .. c *
+ * length + length - 1, and the last chunk the rest, which may be shorter:
  *     score[c] = sum over the heads of the layer of the mean of s[h][t] over the tokens t of the chunk
- * Of n chunks each layer keeps the best (int)(n * (1 - drop)), at least 1; ties go to the lower chunk. How many rows that
- * are depends on whether the last chunk is among them, so each layer stores its lengths. A context shorter than a chunk is
- * left to the dropping method. pyramidkv's budgets are not used: all layers keep as many chunks.
+ * Of n chunks each layer keeps the best (int)(n * (1 - drop)), at least 1; ties go to the lower chunk. How many rows
+ * that are depends on whether the last chunk is among them, so each layer stores its lengths. A context shorter than a
+ * chunk is left to the dropping method. pyramidkv's budgets are not used: all layers keep as many chunks.
  *
  * Scores of different heads are added: see adakv.c. snapkv and tova score the last tokens above all others, here and in
  * kvpress, but not by the same numbers; a chunk with any of them is kept.
  *
- * Source: Liu et al., "ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference" (arXiv
- * 2502.00299), without its sharing of indices between layers; like kvpress' ChunkKVPress.
+ * Source: Liu et al., "ChunkKV: Semantic-Preserving KV Cache Compression for Efficient Long-Context LLM Inference"
+ * (arXiv 2502.00299), without its sharing of indices between layers; like kvpress' ChunkKVPress.
  */
 #include "methods/registry.h"
 

@@ -1,5 +1,5 @@
-/* compressor.c - the scores that a list of configs needs, each computed once; then the cache is rounded to the numbers that
- * payloads hold.
+/* compressor.c - the scores that a list of configs needs, each computed once; then the cache is rounded to the numbers
+ * that payloads hold.
  */
 #include "methods/variant_internal.h"
 

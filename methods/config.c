@@ -324,8 +324,8 @@ int config_parse(struct config *out, const char *text, struct err *err)
 
 const struct config_named config_named[] = {
     { "default", "keydiff:drop=0.1..0.9/0.4,snapkv:drop=0.1..0.9/0.4,kivi:bits=4,kivi:bits=2" },
-    /* EvicPress, AdaptCache, ARKV with the shares that it evicts at 2048, 1024 and 512 tokens, and a benchmark of SnapKV,
-     * CaM and TurboQuant as those it compares them with. */
+    /* EvicPress, AdaptCache, ARKV with the shares that it evicts at 2048, 1024 and 512 tokens, and a benchmark of
+     * SnapKV, CaM and TurboQuant as those it compares them with. */
     { "papers", "keydiff:drop=0.1..0.9/0.2,knorm:drop=0.1..0.9/0.2,snapkv:drop=0.1..0.9/0.2,kvzip:drop=0.1..0.9/0.2,"
                 "streamingllm:drop=0.5..0.9/0.2,kivi:bits=4,kivi:bits=2,"
                 "impress:load=0.05,impress:load=0.25,impress:load=0.25:reorder=yes,"

@@ -2,18 +2,18 @@
  * value can change the output of the layer.
  *
  * Used in front of a dropping method with scores s: criticalkv+snapkv:drop=0.5. Where that keeps n pairs of a head:
- *     |v_t|       = the L1 norm of W_o v_t, mean over the H/G query heads of the group; W_o: a query head's columns of the
- *                   layer's output projection
+ *     |v_t|       = the L1 norm of W_o v_t, mean over the H/G query heads of the group; W_o: a query head's columns of
+ *                   the layer's output projection
  *     score[h][t] = the largest float for the (int)(n * first_stage_ratio) highest s (default 0.5; at least one, unless
  *                   it is 0; of equals the lower positions)
  *     score[h][t] = (s[h][t] + epsilon) * |v_t| for the others (epsilon: default 0.0001)
- * Heads keep as many pairs as without it. Scores of the dropping method should be attention and not contain the norm of the
- * value: expected_attention:use_vnorm=no. compress_s includes the time for the norms.
+ * Heads keep as many pairs as without it. Scores of the dropping method should be attention and not contain the norm of
+ * the value: expected_attention:use_vnorm=no. compress_s includes the time for the norms.
  *
  * Source: Feng et al., "Identify Critical KV Cache in LLM Inference from an Output Perturbation Perspective" (arXiv
- * 2502.03805); like kvpress' CriticalKVPress. There the first stage is (int)(T * (1 - drop) * first_stage_ratio), at most
- * one more than here, and of pyramidkv the same in every layer. Tokens that snapkv and tova always keep score higher here
- * than there, which matters only where the first stage does not take all of them.
+ * 2502.03805); like kvpress' CriticalKVPress. There the first stage is (int)(T * (1 - drop) * first_stage_ratio), at
+ * most one more than here, and of pyramidkv the same in every layer. Tokens that snapkv and tova always keep score
+ * higher here than there, which matters only where the first stage does not take all of them.
  */
 #include "methods/registry.h"
 

@@ -9,8 +9,8 @@
  *     score[h][t] = (mean over the group's H/G query heads of p + epsilon) * |v_t|
  *     score[h][t] = 1 + the layer's largest, for t < 4: the first tokens are always kept
  * e^z is the mean of e^(q . k / sqrt(K)) over normally distributed q. epsilon is 0 unless given; kvpress' evaluation
- * takes 0.01 behind adakv. With use_vnorm=no the factor |v_t| and epsilon are left out, as criticalkv in front wants it.
- * compress_s includes the time for the sums over queries during prefill.
+ * takes 0.01 behind adakv. With use_vnorm=no the factor |v_t| and epsilon are left out, as criticalkv in front wants
+ * it. compress_s includes the time for the sums over queries during prefill.
  *
  * Source: Devoto et al., "Expected Attention: KV Cache Compression by Estimating Attention from Future Queries
  * Distribution" (arXiv 2510.00636); like kvpress' ExpectedAttentionPress with n_sink=4 and use_covariance.

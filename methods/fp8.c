@@ -4,8 +4,8 @@
  *     scale=head: one scale for the keys, and one for the values, of a layer's kv head, in f32
  *     scale=token: one for each row, in f16
  *     scale=one: no scales, scale is 1; numbers beyond 448 become 448
- * e4m3 is OCP's FP8 with 4 bits of exponent and 3 of fraction, largest number 448. Keys carry their rotary embedding. No
- * row is kept in full.
+ * e4m3 is OCP's FP8 with 4 bits of exponent and 3 of fraction, largest number 448. Keys carry their rotary embedding.
+ * No row is kept in full.
  *
  * Bytes per layer and kv head, K = head_dim: keys n*K + 4, n*(K+2) or n*K; values likewise.
  *

@@ -4,9 +4,10 @@
  * where A[i] is the softmax of token i over the tokens that it sees. The sums are accumulated during prefill, so no T x
  * T matrix exists; compress_s includes the time for that.
  *     recent=none    score = sum / ((T - t) * H/G), the mean over those that see the token: kvpress'
- *                    ObservedAttentionPress. The most recent tokens are scored by few queries, the last one only by its own
- *     recent=half    score = sum, the paper's heavy hitters, which prefers early tokens; of the n tokens that drop leaves,
- *                    (int)(n / 2) are the most recent
+ *                    ObservedAttentionPress. The most recent tokens are scored by few queries, the last one only by its
+ *                    own
+ *     recent=half    score = sum, the paper's heavy hitters, which prefers early tokens; of the n tokens that drop
+ *                    leaves, (int)(n / 2) are the most recent
  * The paper and its code evict while decoding; here all is done once, after prefill. Their caches have as many heads as
  * there are query heads; here the query heads of a kv head are summed.
  *

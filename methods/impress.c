@@ -1,7 +1,7 @@
 /* impress - keeps all rows, and reads those chunks of them to answer that hold an important token.
  *
- * With p = probe heads, the first kv heads of a layer (all, where there are fewer), and sum[h][t] the attention that key t
- * of head h gets from all tokens and its query heads, as in h2o.c:
+ * With p = probe heads, the first kv heads of a layer (all, where there are fewer), and sum[h][t] the attention that
+ * key t of head h gets from all tokens and its query heads, as in h2o.c:
  *     importance[t] = sum over the probe heads of sum[h][t]
  * Of T tokens the ceil(T * load) most important ones count, in double arithmetic; ties go to the lower position.
  *     reorder=no     chunk c has the tokens c * chunk .. c * chunk + chunk - 1
@@ -10,15 +10,15 @@
  * The last chunk is the rest. Every chunk with a token that counts is read, for all heads of the layer, and answers are
  * computed over all rows of these chunks. load=1 reads all.
  *
- * Bytes per layer of G heads: T * G * 4K, 4G of lengths and with reorder 4T are kept; read are n * G * 4K of the n rows in
- * chunks that are read, the keys of the probe heads in the others, (T - n) * p * 2K, the lengths and the order.
+ * Bytes per layer of G heads: T * G * 4K, 4G of lengths and with reorder 4T are kept; read are n * G * 4K of the n rows
+ * in chunks that are read, the keys of the probe heads in the others, (T - n) * p * 2K, the lengths and the order.
  *
  * Tensors beside `k` and `v`, which are the rows that are read: k_rest and v_rest, the others, head after head; with
  * reorder `order`, the tokens from the most important on.
  *
  * Source: Chen et al., "IMPRESS: An Importance-Informed Multi-Tier Prefix KV Storage System for Large Language Model
- * Inference" (FAST 2025), as EvicPress describes the baseline. The authors choose important tokens for each request, by the
- * probe heads, and load a layer whole where these disagree; here the context's own attention chooses, once.
+ * Inference" (FAST 2025), as EvicPress describes the baseline. The authors choose important tokens for each request, by
+ * the probe heads, and load a layer whole where these disagree; here the context's own attention chooses, once.
  */
 #include "methods/head_work.h"
 #include "methods/registry.h"

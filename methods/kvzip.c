@@ -8,11 +8,12 @@
  * for t in the chunk; the block is "\n\nRepeat the previous context exactly.", after the first chunk "\n\nRepeat the
  * part of the previous context exactly, starting with" and the 8 tokens before the chunk; then the end of the model's
  * own chat template, and the chunk. A[i] is the softmax of token i over the first 4 keys of the cache, the chunk's keys
- * and the block's up to i. compress_s includes the time for that, twice to three times a prefill's; a context is repeated
- * once for all configs.
+ * and the block's up to i. compress_s includes the time for that, twice to three times a prefill's; a context is
+ * repeated once for all configs.
  *
  * Of N pairs (int)(N * drop) are dropped, those with the lowest scores: N are all pairs, with over=layer those of one
- * layer, and equal scores stay in lower layers, heads and positions. No head keeps a least number, so one may keep none.
+ * layer, and equal scores stay in lower layers, heads and positions. No head keeps a least number, so one may keep
+ * none.
  *
  * prefix=protect gives the tokens of the chat template before the text, at least 4 tokens, the highest score, as the
  * authors' code does, but counts them among the N. prefix=kvpress is kvpress' KVzipPress: 4 tokens have the highest

@@ -5,10 +5,10 @@
  *     u[t][c]     = (x[t][c] - min) / (max - min)     min, max: of column c over partition p + 1;  x: k, and likewise v
  *     s_x[t]      = softmax over the partition's t of the standard deviation of u[t] over its K columns
  *     score[h][t] = the rank of s_k + s_v within the partition, from 0, / lag
- * Sinks, the last whole partition and what follows it have no partition after them: they score 1, above all others. With
- * fewer than n_sink + 2 * lag tokens the sinks score 1 and token t after them (t - n_sink) / (T - n_sink): the most
- * recent stay. Ties go to the lower position. A column whose next partition has one value makes all scores of a partition
- * equal in kvpress (nan there); here it counts as 0.
+ * Sinks, the last whole partition and what follows it have no partition after them: they score 1, above all others.
+ * With fewer than n_sink + 2 * lag tokens the sinks score 1 and token t after them (t - n_sink) / (T - n_sink): the
+ * most recent stay. Ties go to the lower position. A column whose next partition has one value makes all scores of a
+ * partition equal in kvpress (nan there); here it counts as 0.
  *
  * Source: Liang et al., "LagKV: Lag-Relative Information of the KV Cache Tells Which Tokens Are Important" (arXiv
  * 2504.04704); like kvpress' LagKVPress without cross_scoring.

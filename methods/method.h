@@ -3,7 +3,8 @@
  * Methods work after the context is prefilled once. They see the full cache and the side outputs that they declare in
  * `needs`; every config of every method is derived from that one prefill. A config is a chain of stages, at most one of
  * each kind, in this order:
- *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores, or both
+ *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores, or
+ *                both
  *     drop       scores each KV pair; each head keeps its highest scores: as many pairs as the budget gives it, or
  *                (int)(T * (1 - drop)) without a budget
  *     merge      adds what is dropped to the values that are kept
@@ -14,8 +15,8 @@
  *   1. methods/NAME.c with its definition, its source and its struct method;
  *   2. its extern in methods/registry.h and its line in methods/registry.c;
  *   3. if it needs more than K, V, window queries and column sums: a bit in enum method_need, saved by
- *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes(); a pass of its own, as that
- *      in engine/transformer/repeat.c, also in engine/transformer/plan.c;
+ *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes(); a pass of its own, as
+ *      that in engine/transformer/repeat.c, also in engine/transformer/plan.c;
  *   4. its scores from ops of the device (kernels/backend.h); score_bytes must return the pool memory that it takes
  *      while it scores. Where no op computes them and speed does not suffer: score_head, on the host
  *      (methods/head_work.h);
@@ -23,8 +24,8 @@
  *      messages there that list methods;
  *   6. its configs in CONFIGS of tests/golden/methods/make.py and tests/golden/methods/oracle, which compare kept
  *      positions and answers with kvpress or another independent implementation;
- *   7. its name in docs/profiling.md, in cmd/tiers_for.c if engines can hold what it keeps, and a config of it in the list
- *      `all` of config.c.
+ *   7. its name in docs/profiling.md, in cmd/tiers_for.c if engines can hold what it keeps, and a config of it in the
+ *      list `all` of config.c.
  * A new kind of stage goes into enum method_kind, in the order of the chain, and into check_chain() in config.c. A
  * table's columns are the same for every method; a method that measures something more adds a column as
  * profiler/table/table_column.h says.
@@ -185,19 +186,20 @@ struct method {
     /* Checks that bounds cannot express, or NULL. head_dim 0: the model is not known yet. */
     int (*check)(const double *value, int head_dim, struct err *err);
 
-    /* METHOD_BUDGET: a layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others are
-     * the best of the layer's other pairs. rescore, instead of floor: rewrites the scores of a layer for one drop.
-     * most: pairs that each head keeps at most; NULL: the budget keeps as many of a layer as would be kept without it. */
+    /* METHOD_BUDGET: a layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others
+     * are the best of the layer's other pairs. rescore, instead of floor: rewrites the scores of a layer for one drop.
+     * most: pairs that each head keeps at most; NULL: the budget keeps as many of a layer as would be kept without
+     * it. */
     int (*floor)(const double *value, int n_keep);
     int (*rescore)(const struct layer_scores *layer, const double *value, struct err *err);
     int (*most)(const double *value, double drop, int n_tokens);
 
     /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
-     * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory from
-     * the pool; the caller resets the pool. score_bytes: how much, when `window` queries are saved; NULL: none.
+     * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory
+     * from the pool; the caller resets the pool. score_bytes: how much, when `window` queries are saved; NULL: none.
      * score_head, instead of score: the scores of one head, (T), on the host; several threads call it at once
-     * (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens; NULL:
-     * (int)(n_tokens * (1 - drop)), at least 1. */
+     * (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens; NULL: (int)(n_tokens * (1 -
+     * drop)), at least 1. */
     int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
     int (*score_head)(const struct evp_head *head, const double *value, float *score, struct err *err);
     size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
@@ -208,16 +210,16 @@ struct method {
      * many layers share, 1 or all, and the pairs that they keep together. NULL: each head keeps its own. */
     struct config_share (*share)(const double *value, const struct kv_shape *shape, int n_tokens);
 
-    /* METHOD_DROP that packs some of the rows that it keeps, and takes no other stage beside it. score_shares, instead of
-     * score, also gives every layer a share (L), 0 .. 1. whole: how many of n_keep rows of each head stay whole in a layer
-     * with this share, the best ones; not fewer with a larger share. The others are packed by the functions below; they
-     * come first. */
+    /* METHOD_DROP that packs some of the rows that it keeps, and takes no other stage beside it. score_shares, instead
+     * of score, also gives every layer a share (L), 0 .. 1. whole: how many of n_keep rows of each head stay whole in a
+     * layer with this share, the best ones; not fewer with a larger share. The others are packed by the functions
+     * below; they come first. */
     int (*score_shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
     int (*whole)(const double *value, double share, int n_keep);
 
-    /* METHOD_DROP that keeps all rows, of which it reads some to answer, and takes no other stage beside it: share * T of
-     * each head in a layer with this share (score_shares), those with the highest scores. unread: bytes of a layer that
-     * are not read. store: fills the tensors of layer_parts(), which have the other rows. */
+    /* METHOD_DROP that keeps all rows, of which it reads some to answer, and takes no other stage beside it: share * T
+     * of each head in a layer with this share (score_shares), those with the highest scores. unread: bytes of a layer
+     * that are not read. store: fills the tensors of layer_parts(), which have the other rows. */
     int64_t (*unread)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths);
     int (*store)(const struct stored_layer *layer, const double *value, struct err *err);
 
@@ -226,22 +228,22 @@ struct method {
     int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
                  struct err *err);
 
-    /* METHOD_QUANTISE, and methods with `whole`. rows: every row is packed by itself, in these formats. Otherwise parts:
-     * the matrices that n tokens of one head become, `k` and `v` included; returns how many; n tokens in one head take at
-     * least the bytes of the same tokens in several heads, but for those that a head of no tokens takes. item: the keys
-     * or values of head g for the backend's quantise and dequantise. constants: numbers that both need, made once for a
-     * variant; the caller frees them. NULL: none; if it returns NULL, memory ran out. */
+    /* METHOD_QUANTISE, and methods with `whole`. rows: every row is packed by itself, in these formats. Otherwise
+     * parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many; n tokens in one
+     * head take at least the bytes of the same tokens in several heads, but for those that a head of no tokens takes.
+     * item: the keys or values of head g for the backend's quantise and dequantise. constants: numbers that both need,
+     * made once for a variant; the caller frees them. NULL: none; if it returns NULL, memory ran out. */
     struct quant_pair (*rows)(const double *value, int head_dim);
     int (*parts)(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX]);
     struct quant_item (*item)(const struct packed_layer *layer, int g, enum kv_side side);
     float *(*constants)(const double *value, int head_dim);
 
-    /* METHOD_QUANTISE instead of these, for a quantiser that works in host memory and packs all rows. layer_parts:
-     * a layer's tensors of all heads together, beside `k` and `v`, which have no rows (with `store`, those that are read);
-     * returns how many. encode:
+    /* METHOD_QUANTISE instead of these, for a quantiser that works in host memory and packs all rows. layer_parts: a
+     * layer's tensors of all heads together, beside `k` and `v`, which have no rows (with `store`, those that are
+     * read); returns how many. encode:
      * allocates and fills the tensors of the keys or values, and sets the sizes that depend on them. decode: fills the
-     * rows from the tensors. ERR_FORMAT: they are damaged. check_part: does the size of tensor i of a file, which depends
-     * on the data, agree with the others? part[].at may be any address. */
+     * rows from the tensors. ERR_FORMAT: they are damaged. check_part: does the size of tensor i of a file, which
+     * depends on the data, agree with the others? part[].at may be any address. */
     int (*layer_parts)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths,
                        struct packed_part part[PART_MAX]);
     int (*encode)(const struct coded_rows *rows, struct err *err);
@@ -278,7 +280,8 @@ struct config_share config_share(const struct config *config, const struct kv_sh
 
 /* Rows that each head of a layer keeps, with a budget the mean: 1 .. n_tokens. Not for methods with `share`. Most
  * methods: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. Where the number of
- * rows is not known (chunkkv, impress): the most that each head may keep; then pairs of config_share() are the most, too. */
+ * rows is not known (chunkkv, impress): the most that each head may keep; then pairs of config_share() are the most,
+ * too. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 bool config_knows_rows(const struct config *config); // false: how many depends on the scores
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
@@ -305,8 +308,8 @@ struct memory_need {
     size_t kept, making; // bytes that stay; further bytes taken only during the work
 };
 
-/* Bytes that prefill saves for these configs: one block of window queries of all layers, one of column sums, one of what
- * session_repeat() finds. */
+/* Bytes that prefill saves for these configs: one block of window queries of all layers, one of column sums, one of
+ * what session_repeat() finds. */
 size_t configs_side_bytes(const struct config *const *configs, int n, const struct kv_shape *shape, int n_tokens);
 /* For compressor_new(), after a prefill that saved what the same configs need. */
 struct memory_need configs_score_bytes(const struct config *const *configs, int n, const struct kv_shape *shape,
@@ -332,8 +335,8 @@ struct variant {
     int n_parts;               // per layer
     int *whole;                // [L]: rows of each head that stay whole, the last; NULL: no method with `whole`
     double packed_frac;        // of the pairs kept, with such a method; else 0
-    /* With VARIANT_PAYLOAD: positions of the kept rows, head after head as in rows, ascending (with `whole` first those of
-     * the packed rows, then those of the whole); NULL when all are kept. */
+    /* With VARIANT_PAYLOAD: positions of the kept rows, head after head as in rows, ascending (with `whole` first those
+     * of the packed rows, then those of the whole); NULL when all are kept. */
     int32_t *kept;
     struct backend *backend; // private
 };
@@ -341,8 +344,8 @@ struct variant {
 /* Makes the variants of one context. It keeps the methods' scores, so all drops of a method cost one scoring. */
 struct compressor;
 
-/* Computes all scores that these configs need, in full->pool, then rounds the cache to bf16, as payloads hold it. `full`
- * must outlive the compressor. */
+/* Computes all scores that these configs need, in full->pool, then rounds the cache to bf16, as payloads hold it.
+ * `full` must outlive the compressor. */
 struct compressor *compressor_new(const struct kv_full *full, const struct config *const *configs, int n,
                                   struct err *err);
 void compressor_free(struct compressor *c); // NULL is fine; the pool's owner must reset the pool

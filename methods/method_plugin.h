@@ -6,9 +6,9 @@
 #include "methods/evp_method.h"
 #include "methods/method.h"
 
-/* Opens the objects of a list of paths, separated by commas, and adds their methods to the registry, for the life of the
- * process; before any config is read. NULL: none. ERR_USAGE says what is wrong with an object. Such an object runs in
- * this process with all of its rights: it is the user's own. */
+/* Opens the objects of a list of paths, separated by commas, and adds their methods to the registry, for the life of
+ * the process; before any config is read. NULL: none. ERR_USAGE says what is wrong with an object. Such an object runs
+ * in this process with all of its rights: it is the user's own. */
 int method_plugins_open(const char *list, struct err *err) MUST_CHECK;
 
 /* The scores of one head, of a method with `plugin`. ERR_FAIL has its text. */

@@ -7,8 +7,8 @@
  *
  * Bytes per layer and kv head, K = head_dim, a multiple of 16: keys n*(K/2 + K/16) + 4, values likewise.
  *
- * Source: NVIDIA's NVFP4 and its KV caches in TensorRT-LLM and FlashInfer (nvfp4_quantize_paged_kv_cache). They have one
- * global scale for all heads of a tensor, here each head has one: heads are packed and read independently. Theirs
+ * Source: NVIDIA's NVFP4 and its KV caches in TensorRT-LLM and FlashInfer (nvfp4_quantize_paged_kv_cache). They have
+ * one global scale for all heads of a tensor, here each head has one: heads are packed and read independently. Theirs
  * (448 / largest) is the inverse of this one; their kernels divide approximately.
  */
 #include "methods/registry.h"

@@ -1,6 +1,6 @@
 /* packed_payload.c - the layout of payloads, and their check: a variant is written tensor by tensor in its order, and a
- * file is compared with it tensor by tensor. The lengths of a layer's heads follow from the config; where they depend on
- * the data, they are read from the file.
+ * file is compared with it tensor by tensor. The lengths of a layer's heads follow from the config; where they depend
+ * on the data, they are read from the file.
  */
 #include "methods/packed_payload.h"
 
@@ -111,8 +111,8 @@ static int check_tensor(const struct packed_payload *p, const struct st_tensor *
     return 0;
 }
 
-/* Checks that the heads of some layers have as many tokens as the config keeps of these layers together, or not more where
- * that is not known. */
+/* Checks that the heads of some layers have as many tokens as the config keeps of these layers together, or not more
+ * where that is not known. */
 static int check_sum(const struct packed_payload *p, int first, int n_layers, struct err *err)
 {
     int64_t kept = config_share(&p->config, &p->shape, p->file.n_tokens, first).pairs, sum = 0;
@@ -138,8 +138,8 @@ static int n_sharing(const struct packed_payload *p)
     return config_share(&p->config, &p->shape, p->file.n_tokens, 0).layers;
 }
 
-/* Checks the file's lengths of a layer's heads: each is from 0 to the context's tokens, and their sum is what the config
- * keeps of the layer, unless it shares with others. */
+/* Checks the file's lengths of a layer's heads: each is from 0 to the context's tokens, and their sum is what the
+ * config keeps of the layer, unless it shares with others. */
 static int check_lengths(const struct packed_payload *p, int layer, struct err *err)
 {
     char name[TENSOR_NAME];

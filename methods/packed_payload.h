@@ -2,8 +2,8 @@
  * check that a file has the tensors that its config makes from its tokens.
  *
  *     tokens                      I32  [T]         the ids of the context, once for all layers
- *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones, or
- *                                                  arkv's whole ones
+ *     layers.N.k, layers.N.v      BF16 [G, n, K]   rows kept in full: all of them, or a quantiser's most recent ones,
+ *                                                  or arkv's whole ones
  *     layers.N.positions          I32  [G, n]      ascending positions of the kept rows in the context
  *     layers.N.k_codes ...        what the quantiser needs, or what impress keeps and does not read, as its
  *                                 methods/NAME.c says

@@ -7,19 +7,19 @@
  * R is random signs and a Walsh-Hadamard transform; K must be a power of two. No row is kept in full.
  *     rotation=qr: R is the Q of a Gaussian matrix' QR decomposition, for any K
  *     norm=f32: the norm in f32, and x becomes norm * R^-1 c / sqrt(K): levels are not scaled to the norm
- *     outliers=32, with bits=3: the 32 channels of a head with the largest sums of squares have 4 bits, the others 3; the
- *     two have rotations and norms of their own
+ *     outliers=32, with bits=3: the 32 channels of a head with the largest sums of squares have 4 bits, the others 3;
+ *     the two have rotations and norms of their own
  *     values=uniform: values as code * scale + zero, scale and zero of each row in f16, zero the least number
  * The rotations are the same for all layers, heads and models. At most 256 channels, a multiple of 8.
  *
- * Bytes per layer and kv head, b = bits: keys n*(K*b/8 + 2); with norm=f32 n*(K*b/8 + 4); with outliers n*(K*b/8 + 4), a
- * norm more, and 32; values likewise, with values=uniform n*(K*b/8 + 4).
+ * Bytes per layer and kv head, b = bits: keys n*(K*b/8 + 2); with norm=f32 n*(K*b/8 + 4); with outliers n*(K*b/8 + 4),
+ * a norm more, and 32; values likewise, with values=uniform n*(K*b/8 + 4).
  *
- * Source: Zandieh et al., "TurboQuant" (2025), its quantiser of least mean square error. Defaults as in vLLM and LMCache,
- * but for values, which are uniform there, the first and last two layers, which they keep in full, and the signs, which
- * they draw for each layer. rotation=qr:norm=f32 is the code by which github.com/OmarHory/turboquant was compared, with
- * outliers=32 at 3 bits; it chooses outliers for all heads together, and by the keys for the values too. The paper's second
- * quantiser, which corrects inner products by the signs of residuals, is in neither.
+ * Source: Zandieh et al., "TurboQuant" (2025), its quantiser of least mean square error. Defaults as in vLLM and
+ * LMCache, but for values, which are uniform there, the first and last two layers, which they keep in full, and the
+ * signs, which they draw for each layer. rotation=qr:norm=f32 is the code by which github.com/OmarHory/turboquant was
+ * compared, with outliers=32 at 3 bits; it chooses outliers for all heads together, and by the keys for the values too.
+ * The paper's second quantiser, which corrects inner products by the signs of residuals, is in neither.
  */
 #include "codes/quant_rotation.h"
 #include "methods/registry.h"

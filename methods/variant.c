@@ -1,8 +1,8 @@
 /* variant.c - from a full cache and its scores to a variant: select, gather, quantise.
  *
- * Everything large is on the device, in the pool: after the scores, variant by variant, rows, which stay, and above them
- * the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions, packed tensors) to the
- * host.
+ * Everything large is on the device, in the pool: after the scores, variant by variant, rows, which stay, and above
+ * them the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions, packed tensors)
+ * to the host.
  */
 #include "methods/variant_internal.h"
 

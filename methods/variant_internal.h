@@ -21,8 +21,8 @@ bool same_scores(const struct config_stage *a, const struct config_stage *b);
 /* The stages with scores of a config: dropping, then merging. */
 enum { SCORED_KINDS = 2 };
 extern const enum method_kind scored_kind[SCORED_KINDS];
-/* The stage of this kind of config i; NULL when an earlier config has the same scores, or config i has no such stage, or
- * one without scores. */
+/* The stage of this kind of config i; NULL when an earlier config has the same scores, or config i has no such stage,
+ * or one without scores. */
 const struct config_stage *new_scores(const struct config *const *configs, int i, enum method_kind kind);
 /* Bytes of the scores of one stage in the pool. */
 size_t score_bytes(const struct kv_shape *shape, int n_tokens);
@@ -45,8 +45,8 @@ double need_seconds(const struct kv_full *full, unsigned needs);
 /* Rounds the numbers of a full cache to bf16. */
 int round_cache(const struct kv_full *full, struct err *err) MUST_CHECK;
 
-/* For a quantiser that works in host memory: codes all layers of a variant, and replaces its rows by what decoding gives.
- * Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
+/* For a quantiser that works in host memory: codes all layers of a variant, and replaces its rows by what decoding
+ * gives. Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
 int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
 
 /* The memory of a packed layer whose heads keep `pairs` together: bytes of each tensor, a multiple of 64; 0 for `k` and

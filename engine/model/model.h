@@ -77,10 +77,10 @@ bool model_is_f32(const struct model *m);
 
 #define MODEL_DEFAULT "SmolLM2-135M-Instruct"
 
-/* The path of the model that a user names; the caller frees it. `given` NULL: the default model, MODEL_DEFAULT.Q4_1.gguf
- * in file_models_dir(), where `evp models` puts it; ERR_IO if it is not there. ORG/NAME that is not a file: the
- * repository's snapshot in the cache of huggingface_hub. Anything else: a copy of `given`. NULL: no such snapshot
- * (ERR_IO, with the folder searched), or out of memory. */
+/* The path of the model that a user names; the caller frees it. `given` NULL: the default model,
+ * MODEL_DEFAULT.Q4_1.gguf in file_models_dir(), where `evp models` puts it; ERR_IO if it is not there. ORG/NAME that is
+ * not a file: the repository's snapshot in the cache of huggingface_hub. Anything else: a copy of `given`. NULL: no
+ * such snapshot (ERR_IO, with the folder searched), or out of memory. */
 char *model_path(const char *given, struct err *err);
 
 /* The vocabulary file of a model folder, "tokenizer.json" if it has none. NULL: out of memory. */
@@ -148,8 +148,8 @@ struct tensor_shape {
 };
 struct tensor_shape model_shape(const struct model_config *c, enum tensor_role role);
 
-/* Floating-point operations of a token in all layers outside attention, and of attention per query and key. A prefill of
- * n tokens takes n of the first and n * n / 2 of the second. */
+/* Floating-point operations of a token in all layers outside attention, and of attention per query and key. A prefill
+ * of n tokens takes n of the first and n * n / 2 of the second. */
 double model_token_flop(const struct model_config *c);
 double model_pair_flop(const struct model_config *c);
 

@@ -178,8 +178,8 @@ struct answer {
 /* Fills answer[v * n_questions + q]. Sequences run together in passes that stay full: one that ends makes space for one
  * that waits. All sequences of a variant share the attention over its rows; log-sum-exp merges in each sequence's own
  * suffix. Decoding is greedy, ties go to the lower id; for sampled variants each token is drawn by its probability, and
- * equal seeds give equal tokens. With given
- * answers only log_likelihood is filled: all tokens of an answer run at once, so that it takes few passes. An answer depends neither on the rest of the batch nor on n_shared. ERR_USAGE for an
+ * equal seeds give equal tokens. With given answers only log_likelihood is filled: all tokens of an answer run at once,
+ * so that it takes few passes. An answer depends neither on the rest of the batch nor on n_shared. ERR_USAGE for an
  * empty question, ids that are not in the vocabulary, or answers that would end after the model's max_tokens;
  * ERR_FORMAT when the model's output is not finite. */
 int session_decode(struct session *s, const struct decode *job, struct answer *answer, struct err *err) MUST_CHECK;
@@ -189,8 +189,8 @@ int session_question_s(struct session *s, const struct variant *variant, struct 
                        struct err *err) MUST_CHECK;
 
 /* Seconds per token of an answer when `batch` copies of one sequence over the variant decode together and nothing else
- * runs: the time of a step, which gives each copy a token, divided by `batch`. Each copy attends to the variant's rows by
- * itself, as requests about different contexts of this size would. batch: 1 to DECODE_BATCH_MAX. */
+ * runs: the time of a step, which gives each copy a token, divided by `batch`. Each copy attends to the variant's rows
+ * by itself, as requests about different contexts of this size would. batch: 1 to DECODE_BATCH_MAX. */
 enum { DECODE_BATCH_MAX = 32 };
 int session_decode_s(struct session *s, const struct variant *variant, int batch, double *seconds,
                      struct err *err) MUST_CHECK;

@@ -34,8 +34,8 @@ struct engine {
     float *cos, *sin;     // (plan.max_positions, K / 2)
 };
 
-/* weights.c: reads all weights; frees them, also after a failed weights_load(). weights_mat: a tensor on the host, in the
- * file; or copied to the memory at out->at, in the file's 16-bit type or in the backend's. */
+/* weights.c: reads all weights; frees them, also after a failed weights_load(). weights_mat: a tensor on the host, in
+ * the file; or copied to the memory at out->at, in the file's 16-bit type or in the backend's. */
 int weights_load(struct engine *e, struct err *err) MUST_CHECK;
 void weights_free(struct engine *e);
 int weights_mat(const struct engine *e, enum tensor_role role, int index, struct mat *out, struct err *err) MUST_CHECK;
@@ -140,8 +140,8 @@ void forward_run(struct forward *f, const struct forward_job *job);
  * its id. ERR_FORMAT when the output is not finite. */
 int forward_best(struct forward *f, const struct draws *draws, struct err *err) MUST_CHECK;
 
-/* Queues the output of the picked tokens and waits: value[i] is the log probability (natural) of target[i] after pick i.
- * ERR_FORMAT when the output is not finite. */
+/* Queues the output of the picked tokens and waits: value[i] is the log probability (natural) of target[i] after pick
+ * i. ERR_FORMAT when the output is not finite. */
 int forward_likelihood(struct forward *f, const int32_t *target, double *value, struct err *err) MUST_CHECK;
 
 /* Queues the output of the first token of the last pass, for the time it takes. */
@@ -169,8 +169,8 @@ double repeat_flop(const struct engine *e, int n_tokens);
 
 /* ---- value_norms.c ---- */
 
-/* value (L * G, T), on the host: the L1 norm of W_o v of each value of the cache, the mean over its H/G heads. *seconds:
- * the products' time; reading W_o, which a serving engine has in memory, is not part of it. */
+/* value (L * G, T), on the host: the L1 norm of W_o v of each value of the cache, the mean over its H/G heads.
+ * *seconds: the products' time; reading W_o, which a serving engine has in memory, is not part of it. */
 int value_norms(struct session *s, int n_tokens, float *value, double *seconds, struct err *err) MUST_CHECK;
 /* Device memory that this takes while it runs: of the pool, and for a weight. */
 size_t value_norms_bytes(const struct engine *e, int n_tokens);

@@ -6,7 +6,8 @@
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
  * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
- * (repeat.c), a third span gives its keys their scores. Only forward_best() and forward_likelihood() wait for the device.
+ * (repeat.c), a third span gives its keys their scores. Only forward_best() and forward_likelihood() wait for the
+ * device.
  */
 #include "engine/transformer/engine_internal.h"
 

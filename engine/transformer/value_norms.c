@@ -1,8 +1,9 @@
 /* value_norms.c - how much each value of a cache can change a layer's output: the L1 norm of W_o v, where W_o are the
  * columns of the output projection that belong to a query head.
  *
- * The query heads that share a kv head are one product: their columns below each other, times the head's values. So a row
- * of the product has the projections of a value by all of them, and its absolute numbers sum up to the sum of the norms.
+ * The query heads that share a kv head are one product: their columns below each other, times the head's values. So a
+ * row of the product has the projections of a value by all of them, and its absolute numbers sum up to the sum of the
+ * norms.
  */
 #include "engine/transformer/engine_internal.h"
 

@@ -1,6 +1,7 @@
 /* cpu_quantise.c - quantising and its inverse.
  *
- * A group or a row is processed as contiguous f32 numbers: groups of columns, and all groups in bf16, are copied to scratch.
+ * A group or a row is processed as contiguous f32 numbers: groups of columns, and all groups in bf16, are copied to
+ * scratch.
  */
 #include "kernels/cpu/cpu.h"
 

@@ -1,8 +1,8 @@
 /* cuda.cu - the cuda backend: its table of ops, opening the device, failures, the clock and scratch memory.
  *
  * One device, by default the first that CUDA_VISIBLE_DEVICES allows, and one stream. Memory needed for the backend's
- * whole life (the upload ring, the workspace of products) is allocated at open, so that memory() counts it. The first op
- * that takes scratch allocates it, as large as the planned work needs.
+ * whole life (the upload ring, the workspace of products) is allocated at open, so that memory() counts it. The first
+ * op that takes scratch allocates it, as large as the planned work needs.
  */
 #include <cuda_runtime.h>
 
@@ -436,7 +436,8 @@ static void choose_dtype(struct cuda *c, const struct backend_options *options)
     c->base.dtype = is_fastest || strcmp(dtype, "bf16") == 0 ? DTYPE_BF16 : DTYPE_F32;
     if (is_auto && !options->is_f32) {
         c->base.dtype = DTYPE_BF16;
-        c->base.note = "computing in bf16: the model's weights are not in f32, and the GPU's tensor cores multiply bf16";
+        c->base.note =
+            "computing in bf16: the model's weights are not in f32, and the GPU's tensor cores multiply bf16";
     } else if (is_auto) {
         c->base.note = "computing in f32, as the model's weights are; --dtype bf16 is many times as fast on a GPU";
     } else if (is_fastest) {

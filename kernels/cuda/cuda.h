@@ -44,7 +44,8 @@ struct cuda_plugin {
 /* Opens the object, once per process, and a backend from it. ERR_DEVICE says what is missing and how to get it. */
 struct backend *cuda_load(const struct backend_options *options, struct err *err);
 
-/* The number of devices; ERR_DEVICE where there is none. Afterwards the process cannot fork: it has asked the driver. */
+/* The number of devices; ERR_DEVICE where there is none. Afterwards the process cannot fork: it has asked the
+ * driver. */
 int cuda_devices(int *n, struct err *err) MUST_CHECK;
 
 /* Bytes per second from pinned host memory to the device of a backend from cuda_load(). */

@@ -1,8 +1,8 @@
 /* cuda_attend_internal.h - shared by the kernels of attention: the rows and keys of a block, their copies to shared
  * memory, and the destination of results.
  *
- * Work. A pair is a span and a kv head. Its rows are cut into tiles of consecutive query rows, its keys into pieces. One
- * piece of one tile is an item of the list that the host makes (cuda_attend_list.cu). A block takes one item; in
+ * Work. A pair is a span and a kv head. Its rows are cut into tiles of consecutive query rows, its keys into pieces.
+ * One piece of one tile is an item of the list that the host makes (cuda_attend_list.cu). A block takes one item; in
  * cuda_attend_wgmma.cu one after the other.
  *
  * Bits. A row's result depends only on its query, its keys and the positions of the pieces' first keys: every kernel
@@ -48,8 +48,8 @@ struct attend_task {
     int state, n_pieces; // of the item
 };
 
-/* Keys of a piece, of at most `most`. Depends on the number of keys and, where the contract allows it, on the size of the row's own span:
- * a long text's tiles keep a device busy without pieces, and a sequence's own keys are few. */
+/* Keys of a piece, of at most `most`. Depends on the number of keys and, where the contract allows it, on the size of
+ * the row's own span: a long text's tiles keep a device busy without pieces, and a sequence's own keys are few. */
 __host__ __device__ static inline int attend_piece_keys(const struct attn_job &job, const struct attn_span &span,
                                                         int n_keys, int most)
 {

@@ -145,7 +145,8 @@ static bool end_turn(struct making *m)
                       l->n_items - first);
 }
 
-/* The end of the pair's rows from `first` on, of `pieces` pieces, whose tiles still fit in the turn; first: none does. */
+/* The end of the pair's rows from `first` on, of `pieces` pieces, whose tiles still fit in the turn; first: none
+ * does. */
 static int fitting(const struct making *m, int first, int rows, int pieces)
 {
     size_t left = m->most_states > m->states ? m->most_states - m->states : 0, some = left / (size_t)pieces;

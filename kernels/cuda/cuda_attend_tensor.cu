@@ -70,8 +70,8 @@ __device__ __forceinline__ void block_scores(float (&score)[MT][N_TILES][4], con
     }
 }
 
-/* Sets the scores of keys that a row does not see to -INFINITY. left: keys from the block's first on; hidden: how many of
- * the last ones each of the warp's rows does not see. */
+/* Sets the scores of keys that a row does not see to -INFINITY. left: keys from the block's first on; hidden: how many
+ * of the last ones each of the warp's rows does not see. */
 template <int MT>
 __device__ __forceinline__ void block_mask(float (&score)[MT][N_TILES][4], const int *hidden, int left)
 {

@@ -1,9 +1,9 @@
-/* cuda_best.cu - the most likely token of each row, and tokens drawn by chance: logits by cuda_gemm() in blocks of rows,
- * then one pass over each row of logits, or two for draw.
+/* cuda_best.cu - the most likely token of each row, and tokens drawn by chance: logits by cuda_gemm() in blocks of
+ * rows, then one pass over each row of logits, or two for draw.
  *
  * The number of rows in a block depends only on the vocabulary size, and a product gives a row the same bits in any
- * block, so a row's result does not depend on the other rows. The search is exact: the largest logit, its lowest id, and
- * the largest of the rest are the same in any order. The sums of draw have the order that backend.h says.
+ * block, so a row's result does not depend on the other rows. The search is exact: the largest logit, its lowest id,
+ * and the largest of the rest are the same in any order. The sums of draw have the order that backend.h says.
  */
 #include "kernels/cuda/cuda_lanes.h"
 

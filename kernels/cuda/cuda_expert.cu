@@ -211,7 +211,8 @@ enum {
     OF_THREAD = 4, // rows per thread, and columns, which are 16 apart
 };
 
-/* Panel blockIdx.x of part blockIdx.z of tile blockIdx.y; plain sums. A thread has columns c and c + 16 of both the gate and the up. */
+/* Panel blockIdx.x of part blockIdx.z of tile blockIdx.y; plain sums. A thread has columns c and c + 16 of both the
+ * gate and the up. */
 /* registers <= 64 */
 template <enum expert_stage stage>
 __global__ void __launch_bounds__(FMA_THREADS) expert_fma(const struct expert_product p)

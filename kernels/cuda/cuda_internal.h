@@ -30,7 +30,8 @@ constexpr size_t CUDA_PART_BYTES = 4 << 20; // of the upload ring
 enum { CUDA_RING_PARTS = 4 };               // a part is used again when the device has read it
 enum { MAX_PIECES = 8 };                    // of a row's keys in attention: bounds the memory of states
 
-/* The ring for uploads and reads: pinned host memory and as much device memory, in parts that are filled one after the other. */
+/* The ring for uploads and reads: pinned host memory and as much device memory, in parts that are filled one after the
+ * other. */
 struct cuda_ring {
     char *host, *device; // CUDA_RING_PARTS * CUDA_PART_BYTES
     cudaEvent_t done[CUDA_RING_PARTS];

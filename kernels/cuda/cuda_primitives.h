@@ -224,10 +224,10 @@ __device__ __forceinline__ void shared_clear_16(void *at)
     *(uint4 *)at = make_uint4(0, 0, 0, 0);
 }
 
-/* Starts copying a box of a tensor map of two dimensions (cuTensorMapEncodeTiled) to shared memory, from that column and
- * row on: the tensor memory accelerator does it, for one thread. What lies outside the map's tensor becomes 0, and
- * counts among the bytes. Those that wait for the phase of `full` see the box. `to` is 128-byte aligned, with a 128-byte
- * swizzle as for wgmma_tile(). The map is a __grid_constant__ of the kernel. */
+/* Starts copying a box of a tensor map of two dimensions (cuTensorMapEncodeTiled) to shared memory, from that column
+ * and row on: the tensor memory accelerator does it, for one thread. What lies outside the map's tensor becomes 0, and
+ * counts among the bytes. Those that wait for the phase of `full` see the box. `to` is 128-byte aligned, with a
+ * 128-byte swizzle as for wgmma_tile(). The map is a __grid_constant__ of the kernel. */
 __device__ __forceinline__ void copy_box(void *to, const CUtensorMap *map, int column, int row, uint64_t *full)
 {
     HOPPER_ASM("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "

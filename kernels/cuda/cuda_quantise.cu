@@ -1,8 +1,8 @@
 /* cuda_quantise.cu - quantising and its inverse, with exactly the bits of the contract's formulas.
  *
- * QUANT_MINMAX: a thread quantises one group, or dequantises one word of codes, eight numbers at a time. Where lines are columns, the
- * lanes of a warp take neighbouring columns, so their reads are contiguous. Where lines are rows, they take
- * neighbouring groups or words, 16 bytes at a time.
+ * QUANT_MINMAX: a thread quantises one group, or dequantises one word of codes, eight numbers at a time. Where lines
+ * are columns, the lanes of a warp take neighbouring columns, so their reads are contiguous. Where lines are rows, they
+ * take neighbouring groups or words, 16 bytes at a time.
  *
  * The other formats: a warp moves rows between device and shared memory, and each of its threads packs or unpacks one
  * of them there, as codes/quant_row.h says.

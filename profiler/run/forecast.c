@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Operations per second of attention to shared keys, in those that serving_seconds() assumes: an H200 reached .30 of its
- * peak in it, and .59 in all else of the answers (tests/bench/results/2026-11-27-h200.md). */
+/* Operations per second of attention to shared keys, in those that serving_seconds() assumes: an H200 reached .30 of
+ * its peak in it, and .59 in all else of the answers (tests/bench/results/2026-11-27-h200.md). */
 static const double SHARED_RATE = 0.6;
 
 /* All weights, at 2 bytes each. */

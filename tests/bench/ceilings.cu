@@ -1,8 +1,9 @@
-/* ceilings.cu - what a GPU sustains with nothing of ours: bytes per second of a large copy on the device, and of one from
- * pinned memory of the host; operations per second of a large bf16 product of random numbers by cublasLt, the fastest
- * algorithm that its heuristic offers. Medians of many calls: the first ones find a cool GPU. One object of JSON.
+/* ceilings.cu - what a GPU sustains with nothing of ours: bytes per second of a large copy on the device, and of one
+ * from pinned memory of the host; operations per second of a large bf16 product of random numbers by cublasLt, the
+ * fastest algorithm that its heuristic offers. Medians of many calls: the first ones find a cool GPU. One object of
+ * JSON.
  *
- *     ceilings SIDE                      the product is SIDE x SIDE x SIDE, the copies of 64 * SIDE * SIDE bytes (8192: 4.3 GB)
+ *     ceilings SIDE                      the product is SIDE x SIDE x SIDE, copies of 64 SIDE^2 bytes (8192: 4.3 GB)
  *     ceilings OUT IN f32|bf16 ROWS...   products by one weight with results of that type, the best for each ROWS
  *
  * For scripts/gpu-first. nvcc compiles it for a device, g++ for the emulated one of tests/cuda/, where its figures mean

@@ -1,5 +1,5 @@
-/* layers.c - the ops of a layer that are neither products nor attention, at the shapes of the target job, and experts at
- * those of Qwen3-30B-A3B, op by op, on any backend: one object of JSON.
+/* layers.c - the ops of a layer that are neither products nor attention, at the shapes of the target job, and experts
+ * at those of Qwen3-30B-A3B, op by op, on any backend: one object of JSON.
  *
  *     layers BACKEND DTYPE full|small [NAME]      NAME: of one op, as printed
  *
@@ -7,7 +7,7 @@
  * scripts/gpu-first; small: tiny sizes, for a device that is emulated.
  */
 #include "base/buf.h"
-#include "base/half.h"
+#include "codes/half.h"
 #include "base/json.h"
 #include "base/rng.h"
 #include "kernels/timed.h"

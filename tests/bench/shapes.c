@@ -6,15 +6,14 @@
  * the same with tiny sizes, for a device that is emulated. products: each weight of a layer and the output matrix by 1
  * to 4,096 rows, and which algorithm computes it; the tokens of 2,000 rows, the most likely and drawn ones. attention:
  * a pass of the prefill; 40 variants with 50 rows each; one with 1,600 rows beside 39 with 50; 2,000 sequences' own
- * tokens. Times are the fastest of some. "differ" counts rows, tokens and spans with other bits alone than in company; the
- * status is 1 where one had.
- */
+ * tokens. Times are the fastest of some. "differ" counts rows, tokens and spans with other bits alone than in company;
+ * the status is 1 where one had. */
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/rng.h"
-#include "kernels/cuda/cuda.h"
 #include "codes/half.h"
+#include "kernels/cuda/cuda.h"
 
 #include <math.h>
 #include <stdio.h>

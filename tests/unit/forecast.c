@@ -95,7 +95,7 @@ Test(forecast, attention_to_the_context_takes_longer_than_products)
 
     f.grid = &g;
     cr_assert_eq(forecast_open(&f, &open, &err), 0, "%s", err.msg);
-    // 25 tokens of 400 questions look at two caches of 32,768 tokens: 4 operations for each of 32 layers of 4,096 columns
+    // 25 tokens of 400 questions, two caches of 32,768 tokens: 4 operations for each of 32 layers of 4,096 columns
     double shared = 25.0 * 400 * 2 * 32768 * 4 * 32 * 4096;
     struct engine_work w = { .n_tokens = 32768, .n_questions = 400, .question_tokens = 4000, .max_new_tokens = 16 };
     w.config = (const struct config *const[]){ &g.config[0], &g.config[1] };

@@ -1,5 +1,5 @@
-/* emulator_hopper.cpp - what compute capability 9.0 adds to arithmetic: products of warpgroups (wgmma) with their tiles in
- * shared memory, and registers that warpgroups give each other (setmaxnreg). Its copies: emulator_phases.cpp.
+/* emulator_hopper.cpp - what compute capability 9.0 adds to arithmetic: products of warpgroups (wgmma) with their tiles
+ * in shared memory, and registers that warpgroups give each other (setmaxnreg). Its copies: emulator_phases.cpp.
  *
  * Written from the PTX ISA's chapters on these instructions. A product is asynchronous: it happens when it starts or
  * when it is waited for, as EMU_ASYNC says, and reads shared memory and registers then. Ends the process at: a product

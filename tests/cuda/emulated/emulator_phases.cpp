@@ -43,8 +43,8 @@ void must_be_hopper(const char *what, place here)
 
 /* ---- barriers of phases --------------------------------------------------------------- */
 
-/* In a word: arrivals that are missing, arrivals of a phase, the parity of the phase that runs, whether its beginning was
- * fenced, a sign, and bytes that are missing. */
+/* In a word: arrivals that are missing, arrivals of a phase, the parity of the phase that runs, whether its beginning
+ * was fenced, a sign, and bytes that are missing. */
 struct phase {
     uint64_t missing : 11, all : 11, parity : 1, fenced : 1, sign : 16;
     int64_t bytes : 24;

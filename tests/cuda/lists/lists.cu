@@ -318,7 +318,8 @@ int main(int argc, char **argv)
     if (!p.be)
         stop(err.msg);
     p.c = cuda_of(p.be);
-    struct work_shape shape = { atoi(argv[4]), p.H, p.G, p.K, atoi(argv[5]), WIDTH, MLP, VOCABULARY, 0, 0, 0, false, 0 };
+    struct work_shape shape = { atoi(argv[4]), p.H, p.G, p.K, atoi(argv[5]), WIDTH, MLP,
+                                VOCABULARY,    0,   0,   0,   false,         0 };
     size_t planned = p.be->scratch(p.be, &shape);
     while (std::getline(std::cin, line))
         run_line(&p, line);

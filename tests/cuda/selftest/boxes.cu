@@ -1,5 +1,5 @@
-/* boxes.cu - tensor maps and copies of boxes: what is right brings the rows of a map in the swizzle of a product, and what
- * breaks a rule is found. */
+/* boxes.cu - tensor maps and copies of boxes: what is right brings the rows of a map in the swizzle of a product, and
+ * what breaks a rule is found. */
 #include "tests/cuda/selftest/selftest.h"
 
 enum { COLUMNS = 128, PANEL = 64, BOX = 64, N_ROWS = 150, BOX_BYTES = BOX * PANEL * 2, THREADS = 128 };
