@@ -95,9 +95,10 @@ static const struct tool tool = {
         "adaptcache are the papers' Algorithm 1 at every miss.\n"
         "\n"
         "night is the plan that evp-plan makes from the requests that do not count, night:load with their rate; "
-        "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's; live follows the requests, "
-        "as evp_plan_used() does, live=FILE from what a manifest stores; with live:500 one weighs e times less after "
-        "500 others.\n"
+        "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's.\n"
+        "\n"
+        "live follows the requests, as evp_plan_used() does, live=FILE from what a manifest stores; with live:500 one "
+        "weighs e times less after 500 others.\n"
         "\n"
         "drift is night, and profiles a context again, when a GPU is idle, whose answers are worse than predicted by "
         "more than 0.3, or with drift:0.1 by more than 0.1.",

@@ -10,7 +10,7 @@ evp -v | cut -d' ' -f1,2
 echo 'the order of the pipeline:'
 evp help | sed -n 's/^  \([a-z]*\) .*/\1/p' | tr '\n' ' '
 echo
-for tool in plan score pack profile report aim; do said evp-$tool; done
+for tool in plan score pack profile report; do said evp-$tool; done
 said evp-profile contexts.jsonl
 said evp-pack manifest.jsonl
 echo 'on a terminal:'
