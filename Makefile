@@ -300,7 +300,7 @@ setup:
 ## demo: all set-up, then the whole pipeline on four licence texts
 demo:
 	@scripts/setup
-	@$(MAKE) $(ALL_CORES) --no-print-directory all
+	@$(MAKE) $(ALL_CORES) --no-print-directory $(if $(wildcard /dev/nvidia0),,CUDA=0) all
 	@$B/evp demo build/demo
 
 SOURCES = $(shell git ls-files '*.c' '*.h')
