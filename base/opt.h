@@ -14,8 +14,8 @@
  * --help prints the options in groups, each under its heading (OPT_HEAD); a table begins with one. Where they fit, the
  * headings are Input, Choice, Model and device, Output; the last one is Common (OPT_COMMON).
  *
- * An option means the same in every tool. Options of several tools are written once, below (OPT_MODEL ...). A letter
- * belongs to one long name in all tools, and few options have one:
+ * An option means the same in every tool. Options of several tools are written once, in cmd/options.h (OPT_MODEL ...).
+ * A letter belongs to one long name in all tools, and few options have one:
  *
  *     -a access  -c configs  -d dataset  -j threads  -m model    -n dry-run  -o output
  *     -p payloads            -q quiet    -s seed     -t tiers    -v verbose

@@ -56,7 +56,7 @@ struct requests {
     int64_t n_covered;  // requests that belong to written contexts
     int n_lacking[2];   // written contexts without questions of a split (enum split)
 
-    /* for datasets/requests*.c */
+    /* for logs/requests*.c */
     double now; // when the last log was opened
     struct {
         struct requests_log *at;

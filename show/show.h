@@ -2,7 +2,7 @@
  * fills a sheet (show/show_sheet.h).
  *
  * To add a format: (1) its name in enum show_kind and its detection in show/show_detect.c (2) a show_*() here and in a
- * cmd/show_*.c (3) its row in formats[] of cmd/evp-show.c (4) a script in tests/cli/show
+ * show/show_*.c (3) its row in formats[] of cmd/evp-show.c (4) a script in tests/cli/show
  */
 #ifndef EVP_SHOW_H
 #define EVP_SHOW_H
