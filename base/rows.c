@@ -12,7 +12,7 @@
 
 /* ---- reading ----------------------------------------------------------- */
 
-int rows_wrap(const struct rows_in *in, struct err *err)
+static int wrap_line(const struct rows_in *in, struct err *err)
 {
     return err_wrap(err, "%s line %lld", in->path, (long long)in->n_line);
 }
@@ -114,7 +114,7 @@ static int next_line(struct rows_in *in, struct json **value, struct err *err)
         if (got < 0 && in->line[0] == '{' && in->line[n - 1] != '\n')
             err_add(err, "; the line has no end: was the file cut?");
         if (got < 0)
-            return rows_wrap(in, err);
+            return wrap_line(in, err);
     }
 }
 
@@ -128,7 +128,7 @@ static int check_header(struct rows_in *in, const char *kind, struct err *err)
         return err_set(err, ERR_FORMAT, "%s holds %s, not %s", in->path, is ? magic_kind(is) : "something unknown",
                        magic_kind(kind));
     if (json_want_int(in->header, "version", &version, err))
-        return rows_wrap(in, err);
+        return wrap_line(in, err);
     if (version < 1 || version > newest)
         return err_set(err, ERR_FORMAT, "%s is of version %lld; this program reads version %s%d", in->path,
                        (long long)version, newest > 1 ? "1 to " : "", newest);
@@ -208,7 +208,7 @@ static int check_end(struct rows_in *in, const struct json *end, struct err *err
     struct json *more;
 
     if (json_want_int(end, "rows", &rows, err))
-        return rows_wrap(in, err);
+        return wrap_line(in, err);
     if (rows != in->n_rows)
         return err_set(err, ERR_FORMAT, "%s has %lld rows, but its end line says %lld", in->path, (long long)in->n_rows,
                        (long long)rows);
@@ -218,7 +218,7 @@ static int check_end(struct rows_in *in, const struct json *end, struct err *err
         return got;
     json_free(more);
     err_set(err, ERR_FORMAT, "a row after the end line");
-    return rows_wrap(in, err);
+    return wrap_line(in, err);
 }
 
 static int check_ended(const struct rows_in *in, struct err *err)
@@ -265,7 +265,7 @@ int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err)
         int code = each(arg, row, err);
         json_free(row);
         if (code)
-            return rows_wrap(in, err);
+            return wrap_line(in, err);
     }
     return got;
 }

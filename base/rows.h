@@ -56,9 +56,6 @@ int rows_open_bytes(struct rows_in *in, const struct rows_bytes *bytes, const ch
 /* 1 and *row (the caller frees it with json_free), 0 at the end, or an error. A malformed line ends the stream. */
 int rows_next(struct rows_in *in, struct json **row, struct err *err) MUST_CHECK;
 
-/* err_wrap(err, "'contexts.jsonl' line 12"), for a caller that finds an error in a row. */
-int rows_wrap(const struct rows_in *in, struct err *err);
-
 /* Calls each(arg, row) for every remaining row; wraps its errors with file and line. */
 typedef int rows_visit(void *arg, const struct json *row, struct err *err);
 int rows_rest(struct rows_in *in, rows_visit *each, void *arg, struct err *err) MUST_CHECK;

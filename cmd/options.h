@@ -60,17 +60,11 @@
 #define OPT_FORGET(p)                                                                                                  \
     OPT_PERIOD(0, "forget", p, "DAYS", 0, 1e6,                                                                         \
                "leave out contexts that nobody has asked about for this long before the last request; 0: none")
-#define OPT_PRIOR(p)                                                                                                   \
-    OPT_TEXT(0, "prior", p, "TABLE",                                                                                   \
-             "scored table of other contexts; its predictions count like 10 more contexts; for few contexts")
 #define OPT_ACCESS(p)                                                                                                  \
     OPT_MANY('a', "access", p, "FILE",                                                                                 \
              "access log, plain or compressed; may be repeated: counts add up; without it every context counts once")
-#define OPT_RULES(p) OPT_TEXT(0, "rules", p, "FILE", "quality floors and pinned tiers, by context")
 #define OPT_MIN_QUALITY(p)                                                                                             \
     OPT_REAL(0, "min-quality", p, 0, 1, "use no variant of lower predicted quality for any context")
-#define OPT_SURE(p)                                                                                                    \
-    OPT_REAL(0, "sure", p, 0.5, 0.9999, "required probability that a predicted quality is above its floor")
 #define OPT_CHUNKS(p)                                                                                                  \
     OPT_BOOL(0, "chunks", p, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on")
 #define OPT_JSON(p)      OPT_BOOL(0, "json", p, "print one JSON object instead, with every detail")

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-void profile_say_refused(const struct grid *g)
+/* The contexts and questions that cannot be profiled. */
+static void say_refused(const struct grid *g)
 {
     int n = g->n_refused + g->n_refused_questions;
 
@@ -24,7 +25,7 @@ void profile_say_refused(const struct grid *g)
 
 void profile_say_plan(const struct grid *g, const char *output)
 {
-    profile_say_refused(g);
+    say_refused(g);
     for (int i = 0; i < g->n_work; i++)
         if (g->work[i].is_cut)
             log_warn("context '%s' is cut to its first %d of %d tokens", g->work[i].context->id, g->work[i].ids.n,

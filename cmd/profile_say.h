@@ -7,9 +7,6 @@
 #include "profiler/run/grid.h"
 #include "profiler/run/timing.h"
 
-/* The contexts and questions that cannot be profiled. */
-void profile_say_refused(const struct grid *g);
-
 /* Contexts left out or cut, the answers that `output` already has, the work. */
 void profile_say_plan(const struct grid *g, const char *output);
 
