@@ -2,7 +2,6 @@
  * or, as no one can, from those that count. */
 #include "replay/policy.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

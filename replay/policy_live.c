@@ -7,7 +7,7 @@
 #include "planner/uses.h"
 #include "replay/policy.h"
 
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
