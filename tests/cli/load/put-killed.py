@@ -117,7 +117,9 @@ def settle_twice(doing):
 def main():
     store, expected, done = evp.open(sys.argv[1]), None, 0
     expected = placed()
-    for _ in range(KILLS):
+    kills = 0
+    while kills < KILLS or done < KILLS:  # on a slow machine some children are killed before their first call is done
+        kills += 1
         read, write = os.pipe()
         child = os.fork()
         if child == 0:
@@ -137,7 +139,7 @@ def main():
         settle_twice(doing)
         expected.pop(doing, None)
         expected = check_settled(expected, None)
-    print(f"consistent after {KILLS} kills" if done > KILLS else f"only {done} calls were made")
+    print("consistent after all kills")
 
 
 main()
