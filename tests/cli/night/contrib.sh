@@ -1,6 +1,7 @@
-# The units, the crontab line and logrotate's file of contrib/nightly/ are what systemd, cron and logrotate take; the configuration that is
-# installed with them is one that evp-nightly takes.
-make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX="$PWD/stage" install >make.log 2>&1 || { cat make.log >&2; exit 1; }
+# The units, the crontab line and logrotate's file of contrib/nightly/ are what systemd, cron and logrotate take; the
+# configuration that is installed with them is one that evp-nightly takes.
+cuda=$([ -f "$BUILD/evp-cuda.so" ] || echo CUDA=0)
+make -s -C "$TOP" $cuda CONFIG="$(basename "$BUILD")" PREFIX="$PWD/stage" install >make.log 2>&1 || { cat make.log >&2; exit 1; }
 evp-nightly --config stage/share/evp/nightly.json --dry-run 2>said
 grep -q 'cannot enter the state folder' said || cat said
 awk '$1 == "0" { print (NF > 8 ? "a line for /etc/cron.d" : "too short") }' stage/share/evp/evp-nightly.cron
