@@ -107,12 +107,12 @@ $(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 # compute capability 8.x, 9.0, 10.0 and 12.x, and for others as PTX, which the driver compiles when it is first loaded.
 CUDA_ARCHS ?= -gencode arch=compute_80,code=[sm_80,sm_100,sm_120,compute_80] -gencode arch=compute_90a,code=sm_90a
 NVCC_FLAGS = -std=c++17 -O3 -lineinfo -Ikernels/cuda -I. $(CUDA_ARCHS) $(if $(filter 1,$(WERROR)),-Werror all-warnings) \
-             -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden
+             -Xcompiler -Wall,-Wextra,-fPIC,-fvisibility=hidden,-fopenmp
 NVCC_LIB = $(abspath $(dir $(NVCC))../lib64)
 PLUGIN_O := $(patsubst %.cu,$B/%.o,$(wildcard kernels/cuda/*.cu))
 $B/evp-cuda.so: $(PLUGIN_O) $B/base/err.o
 	@echo "  LINK    $@"
-	$(Q)$(NVCC) -shared -Xlinker --exclude-libs,ALL -Xlinker -rpath,$(NVCC_LIB) $^ -lcublasLt -o $@ && chmod 644 $@
+	$(Q)$(NVCC) -shared -Xlinker --exclude-libs,ALL -Xlinker -rpath,$(NVCC_LIB) $^ -lcublasLt -lgomp -o $@ && chmod 644 $@
 $(PLUGIN_O): $B/%.o: %.cu $B/cuda-flags
 	@echo "  NVCC    $<"
 	@mkdir -p $(@D)

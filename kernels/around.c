@@ -404,6 +404,7 @@ struct backend *around_open(struct backend *inner, const struct around_hooks *ho
         .dtype = inner->dtype,
         .pass_rows = inner->pass_rows,
         .plain_weights = inner->plain_weights,
+        .checks_weights = inner->checks_weights,
         .free = around_free,
         .watch_start = around_watch_start,
         .watch_stop = around_watch_stop,

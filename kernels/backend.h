@@ -251,7 +251,8 @@ struct backend {
     int pass_rows;       // tokens in one pass at which products run at full speed
     uint64_t n_numbered; // attn_spans.number given out last
     double watch_began, watch_s[WATCH_HANDS]; // the stopwatch of backends that compute on the host
-    bool plain_weights; // a weight's `at` are its rows in the backend's dtype, one after the other
+    bool plain_weights;  // a weight's `at` are its rows in the backend's dtype, one after the other
+    bool checks_weights; // weight_new refuses numbers that are not finite, which it sees while it copies: ERR_FORMAT
 
     /* memory: plain addresses, so offsets are arithmetic; 64-byte aligned; contents undefined. alloc: NULL and
      * ERR_NOMEM when memory runs out; 0 bytes give an address too. read waits for all earlier ops and returns the first

@@ -154,18 +154,20 @@ double model_token_flop(const struct model_config *c);
 double model_pair_flop(const struct model_config *c);
 
 /* A role's tensor. `index` is the layer, or layer * n_experts + expert; roles that occur once ignore it. Each function
- * checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that is not. Several
- * threads share the work.
+ * but model_map checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that
+ * is not. Several threads share the work.
  *
  *     model_view      points *out at the tensor in the mapped file, in the file's type: F32, F16 or BF16. Read-only;
  *                     lives as long as the model. out->at is NULL where the bytes cannot be used as they are (blocks,
  *                     no alignment, rows of q and k in another order); out->type is then the type in which
  *                     model_read_mat() gives them without loss
+ *     model_map       the same, and no number has been read
  *     model_read_mat  copies into out->at, (rows, cols) with a pitch of at least cols; out->type is f32, bf16 (rounded)
  *                     or what model_view() said
  *     model_read      copies into out as f32, (rows, cols) */
 struct mat;
 int model_view(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err) MUST_CHECK;
+int model_map(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err) MUST_CHECK;
 int model_read_mat(const struct model *m, enum tensor_role role, int index, const struct mat *out,
                    struct err *err) MUST_CHECK;
 int model_read(const struct model *m, enum tensor_role role, int index, float *out, struct err *err) MUST_CHECK;

@@ -109,19 +109,32 @@ static int do_rows(const struct model *m, struct rows *x, struct err *err)
                    (long long)(bad / cols), (long long)(bad % cols));
 }
 
-int model_view(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err)
+int model_map(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err)
 {
     const struct tensor_shape shape = model_shape(&m->config, role);
-    struct rows x = { .out = out };
+    struct tensor t;
 
-    if (model_find(m, role, index, &x.t, err))
+    if (model_find(m, role, index, &t, err))
         return err->code;
-    *out = (struct mat){ NULL, dtype_of(&x.t), shape.rows, shape.cols, shape.cols };
-    if (!x.t.at || weight_block(x.t.type) > 1 || x.t.paired_heads || (uintptr_t)x.t.at % dtype_size(out->type) != 0)
-        return 0;
-    if (do_rows(m, &x, err))
+    *out = (struct mat){ NULL, dtype_of(&t), shape.rows, shape.cols, shape.cols };
+    if (t.at && weight_block(t.type) == 1 && !t.paired_heads && (uintptr_t)t.at % dtype_size(out->type) == 0)
+        out->at = unconst(t.at);
+    return 0;
+}
+
+int model_view(const struct model *m, enum tensor_role role, int index, struct mat *out, struct err *err)
+{
+    struct mat checked;
+    struct rows x = { .out = &checked };
+
+    if (model_find(m, role, index, &x.t, err) || model_map(m, role, index, out, err))
         return err->code;
-    out->at = unconst(x.t.at);
+    checked = *out;
+    checked.at = NULL;
+    if (out->at && do_rows(m, &x, err)) {
+        out->at = NULL;
+        return err->code;
+    }
     return 0;
 }
 

@@ -479,6 +479,7 @@ static struct backend *cuda_open(const struct backend_options *options, struct e
     c->base.kind = c->kind;
     c->base.pass_rows = PASS_ROWS;
     c->base.plain_weights = true;
+    c->base.checks_weights = true;
     c->running = "opening the GPU";
     fill_ops(&c->base);
     if (open_all(c, options, err)) {

@@ -180,13 +180,13 @@ static void put_numbers(struct cuda *c, void *weight, size_t at, const void *hos
     size_t size = dtype_size(type), piece = CUDA_PART_BYTES / size;
     char *to = (char *)weight + at * dtype_size(c->base.dtype);
 
-    if (type == c->base.dtype) {
-        cuda_write(&c->base, to, host, n * size);
-        return;
-    }
     for (size_t i = 0; i < n && !cuda_failed(c); i += piece) {
         size_t now = n - i < piece ? n - i : piece;
-        const void *from = cuda_upload(c, (const char *)host + i * size, now * size);
+        const char *numbers = (const char *)host + i * size;
+        bool same = type == c->base.dtype;
+        const void *from = cuda_upload_numbers(c, same ? to + i * size : NULL, numbers, type, now);
+        if (same)
+            continue;
         if (from && c->base.dtype == DTYPE_BF16)
             LAUNCH(c, convert_numbers<uint16_t>, cuda_pieces(now, THREADS * EACH), THREADS, 0, (uint16_t *)to + i, from,
                    type, now);

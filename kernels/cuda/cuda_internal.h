@@ -143,6 +143,11 @@ static inline void *cuda_take(char **at, size_t bytes)
  * CUDA_PART_BYTES. NULL: failed and recorded. */
 const void *cuda_upload(struct cuda *c, const void *host, size_t bytes);
 
+/* Copies n numbers of a file, at most CUDA_PART_BYTES, to the device: to dst, or, where it is NULL, to the ring. All
+ * cores copy, and look for numbers that are not finite while these are in their caches. Returns where the numbers are;
+ * NULL: failed and recorded, ERR_FORMAT where one is not finite. */
+const void *cuda_upload_numbers(struct cuda *c, void *dst, const void *host, enum dtype type, size_t n);
+
 /* Typed: const struct kv_rows *heads = cuda_upload_list(c, host, n); */
 template <class T> static inline const T *cuda_upload_list(struct cuda *c, const T *host, int n)
 {

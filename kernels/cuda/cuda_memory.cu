@@ -85,6 +85,47 @@ const void *cuda_upload(struct cuda *c, const void *host, size_t bytes)
     return to_device(c, c->ring.device + at, c->ring.host + at, bytes) ? c->ring.device + at : NULL;
 }
 
+/* Is a number's exponent that of infinity or nan? */
+static bool any_not_finite(const char *at, enum dtype type, size_t bytes)
+{
+    bool any = false;
+
+    if (type == DTYPE_F32) {
+        for (size_t i = 0; i < bytes; i += sizeof(uint32_t))
+            any |= (*(const uint32_t *)(at + i) & 0x7f800000) == 0x7f800000;
+    } else {
+        const uint16_t exponent = type == DTYPE_F16 ? 0x7c00 : 0x7f80;
+        for (size_t i = 0; i < bytes; i += sizeof(uint16_t))
+            any |= (*(const uint16_t *)(at + i) & exponent) == exponent;
+    }
+    return any;
+}
+
+const void *cuda_upload_numbers(struct cuda *c, void *dst, const void *host, enum dtype type, size_t n)
+{
+    constexpr size_t SOME = 64 << 10; // bytes that a thread copies and then checks in its cache
+    const size_t bytes = n * dtype_size(type);
+    bool bad = false;
+    size_t at;
+
+    if (!ring_take(c, bytes, &at))
+        return NULL;
+    char *pinned = c->ring.host + at;
+#pragma omp parallel for reduction(|| : bad)
+    for (size_t i = 0; i < bytes; i += SOME) {
+        const size_t some = bytes - i < SOME ? bytes - i : SOME;
+        memcpy(pinned + i, (const char *)host + i, some);
+        bad = any_not_finite(pinned + i, type, some) || bad;
+    }
+    if (bad) {
+        cuda_fail(c, ERR_FORMAT, "a weight is not finite");
+        return NULL;
+    }
+    if (!dst)
+        dst = c->ring.device + at;
+    return to_device(c, dst, pinned, bytes) ? dst : NULL;
+}
+
 void cuda_write(struct backend *be, void *dst, const void *host, size_t bytes)
 {
     struct cuda *c = cuda_of(be);

@@ -201,6 +201,31 @@ void *stored_from(struct backend *be, const float *host, size_t n)
     return to_device(be, be->dtype, host, n, guard_given);
 }
 
+struct weight *weight_from(struct backend *be, const struct mat *host)
+{
+    struct mat part = *host;
+    struct err err = { 0 };
+    size_t n = (size_t)host->rows * (size_t)host->cols;
+    const float *from = host->at;
+    float *finite = calloc(n, sizeof(*finite));
+
+    for (size_t i = 0; i < n; i++)
+        finite[i] = isfinite(from[i]) ? from[i] : 0;
+    if (be->checks_weights)
+        part.at = finite;
+    struct weight *w = be->weight_new(be, &part, 1, &err);
+    cr_assert(w, "%s", err.msg);
+    for (size_t i = 0; i < n && be->checks_weights; i++)
+        if (!isfinite(from[i])) {
+            const uint16_t rounded = bf16_from_f32(from[i]);
+            const bool bf16 = be->dtype == DTYPE_BF16;
+            be->write(be, (char *)w->at + i * dtype_size(be->dtype), bf16 ? (const void *)&rounded : &from[i],
+                      dtype_size(be->dtype));
+        }
+    free(finite);
+    return w;
+}
+
 int32_t *integers_from(struct backend *be, const int32_t *host, size_t n)
 {
     int32_t *guarded = calloc(n + 1, sizeof(*guarded));

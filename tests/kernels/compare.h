@@ -45,6 +45,8 @@ int32_t *integer_space(struct backend *be, size_t n);
 /* Copies of host arrays. */
 float *numbers_from(struct backend *be, const float *host, size_t n);
 void *stored_from(struct backend *be, const float *host, size_t n);
+/* A weight of a dense matrix, with its infinities and nans, which a backend may refuse in a file. Free it. */
+struct weight *weight_from(struct backend *be, const struct mat *host);
 int32_t *integers_from(struct backend *be, const int32_t *host, size_t n);
 void *bytes_from(struct backend *be, const void *host, size_t bytes);
 /* One more number follows each of these, except bytes_from(), which no op may overwrite. */

@@ -43,8 +43,7 @@ static struct drawn_token *drawn_from(struct backend *be, const float *logits, i
 
     memcpy(copy, logits, (size_t)V * sizeof(*copy));
     struct mat part = mat_of(copy, V, 1);
-    struct weight *head = be->weight_new(be, &part, 1, &err);
-    cr_assert(head, "%s", err.msg);
+    struct weight *head = weight_from(be, &part);
     for (int i = 0; i < n; i++)
         ones[i] = 1;
     drawn[n] = guard;

@@ -214,5 +214,7 @@ Test(model_weights, the_first_of_several_is_named)
     cr_assert_eq(model_view(m, TENSOR_UP, 0, &x, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "in row 1000, column 6"), "%s", err.msg);
     cr_assert_null(x.at);
+    cr_assert_eq(model_map(m, TENSOR_UP, 0, &x, &err), 0, "numbers are not read: %s", err.msg);
+    cr_assert_eq(x.at, file);
     model_close(m);
 }

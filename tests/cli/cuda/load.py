@@ -26,6 +26,7 @@ for name, shape in shapes.items():
     header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size * n]}
     at += size * n
 text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)  # as the library of the format does, so that numbers are aligned
 with open(f"{folder}/model.safetensors", "wb") as f:
     f.write(struct.pack("<Q", len(text)) + text + b"".join(parts))
 print(at)
