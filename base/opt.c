@@ -539,6 +539,8 @@ int opt_parse(const struct tool *t, int argc, char **argv, int *first)
     log_open(t->name, level < LOG_WARN ? LOG_WARN : level > LOG_DEBUG ? LOG_DEBUG : (enum log_level)level);
     *first = p.first;
     struct opt_operands operands = { argv + p.first, argc - p.first };
+    if (t->of_users)
+        opt_keep_private(&operands);
     return opt_check_paths(t, &operands, &err) ? log_failure(&err) : OPT_RUN;
 }
 

@@ -158,6 +158,7 @@ struct tool {
     const char *operands; // after the options in the synopsis: "[FILE]"
     int min_operands;
     int max_operands;     // negative: any number
+    bool of_users;        // writes texts of users: its files are as private as the most private operand, at most 0640
     const bool *alone;    // set by an option that needs no operands; NULL: there is none
     const char *about;    // after the options: short paragraphs, a blank line between them
     const char *examples; // one command a line, indented by two blanks

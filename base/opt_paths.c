@@ -1,4 +1,6 @@
-/* opt_paths.c - refuses to overwrite what a command reads, and outputs whose folder does not exist. An option of type
+/* opt_paths.c - what operands and options name. opt_keep_private() sees to what texts of users become.
+ *
+ * opt_check_paths() refuses to overwrite what a command reads, and outputs whose folder does not exist. An option of type
  * OPT_OUT names an output; the text of any other option and every operand may name an input. A text that does not name
  * a file does no harm here.
  */
@@ -8,6 +10,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct written {
     const char *name, *path; // of the option; its value
@@ -84,4 +87,15 @@ int opt_check_paths(const struct tool *t, const struct opt_operands *operands, s
         if (o->type == OPT_OUT)
             code = check_output(t, operands, o, err);
     return code;
+}
+
+void opt_keep_private(const struct opt_operands *operands)
+{
+    mode_t closed = S_IWGRP | S_IRWXO;
+    struct stat st;
+
+    for (int i = 0; i < operands->n; i++)
+        if (stat(operands->at[i], &st) == 0 && !(st.st_mode & S_IRGRP))
+            closed |= S_IRWXG;
+    umask(umask(closed) | closed);
 }

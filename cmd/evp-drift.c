@@ -62,6 +62,7 @@ static const struct tool tool = {
     .name = "evp-drift",
     .summary = "find contexts whose quality has moved since their plan",
     .operands = "TABLE MANIFEST",
+    .of_users = true,
     .min_operands = 2,
     .max_operands = 2,
     .about =

@@ -64,6 +64,7 @@ static const struct tool tool = {
     .name = "evp-import",
     .summary = "turn documents into contexts",
     .operands = "[INPUT...]",
+    .of_users = true,
     .max_operands = -1,
     .opts = opts,
     .common = &cfg.common,

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "cmd/options.h"
 #include "nightly/night_journal.h"
+#include "nightly/night_state.h"
 #include "nightly/night_steps.h"
 #include "nightly/run_tool.h"
 #include "cmd/summary.h"
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
@@ -144,6 +146,14 @@ static int run_noted(struct night *n, const struct night_step_kind *kind, struct
     return code;
 }
 
+/* Seconds until a tool is ended; 0: never. */
+static unsigned time_left(const struct night *n, const struct nightly *config)
+{
+    double left = config->hours * 3600 - (clock_utc() - n->started);
+
+    return config->hours <= 0 ? 0 : left > 1 ? (unsigned)left : 1;
+}
+
 static int run_step(struct night *n, const struct nightly *config, const struct night_step_kind *kind, struct err *err)
 {
     struct command c = { 0 };
@@ -152,6 +162,7 @@ static int run_step(struct night *n, const struct nightly *config, const struct 
 
     buf_printf(&path, "%s/%s.json", n->folder, kind->name);
     command_option(&c, "--summary", buf_str(&path));
+    c.limit_s = time_left(n, config);
     if (!code && buf_failed(&path))
         code = err_nomem(err);
     if (!code && unlink(buf_str(&path)) && errno != ENOENT)
@@ -183,10 +194,27 @@ static int run_steps(struct night *n, const struct nightly *config, struct err *
             return err->code;
         if (night_steps[i].needed && !night_steps[i].needed(config))
             continue;
-        if (run_step(n, config, &night_steps[i], err))
-            return err_wrap(err, "step '%s'", night_steps[i].name);
+        if (!run_step(n, config, &night_steps[i], err))
+            continue;
+        err_wrap(err, "step '%s'", night_steps[i].name);
+        if (!night_steps[i].helps)
+            return err->code;
+        log_warn("%s; the night goes on without it", err->msg);
     }
     return 0;
+}
+
+/* The metrics before the journal, whose disk may be full: an alarm must not miss the night that could not write. */
+static int note_end(struct night *n, const struct nightly *config, int status, struct err *err)
+{
+    struct err why;
+    int code = night_metrics(n, status, config->metrics, err);
+
+    if (night_end(n, status, config->keep, &why) && !code) {
+        *err = why;
+        code = why.code;
+    }
+    return code;
 }
 
 /* Returns 0, or 1: something was left out. */
@@ -196,17 +224,19 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
 
     if (n->resumed)
         log_info("night %lld goes on where it was", (long long)n->number);
-    int code = night_take_model(config, err) ? err->code : run_steps(n, config, err);
+    if (night_metrics_begin(config->metrics, &why))
+        log_warn("%s", why.msg);
+    int code = night_heal(&n->healed, err) || night_take_model(config, err) ? err->code : run_steps(n, config, err);
     int status = code ? err_exit_status(code) : night_is_partial(n) ? 1 : 0;
     if (code)
         log_info(
             "%s",
             night_planned(n) ? "the new plan is in force"
-            : n->last_success > 0
+            : night_has_plan()
                 ? "the last good plan stays in force; run the same command again once that is mended, or wait for the "
                   "next night"
                 : "there is no plan yet; run the same command again once that is mended");
-    if ((night_end(n, status, config->keep, &why) || night_metrics(n, status, config->metrics, &why)) && !code) {
+    if (note_end(n, config, status, &why) && !code) {
         *err = why;
         return why.code;
     }
@@ -311,6 +341,16 @@ static int enter(const struct nightly *config, struct err *err)
     return code;
 }
 
+/* The metrics of a night that could not begin; returns why it could not. */
+static int note_failure(const struct night *n, const struct nightly *config, const struct err *err)
+{
+    struct err why;
+
+    if (night_metrics(n, err_exit_status(err->code), config->metrics, &why))
+        log_warn("%s", why.msg);
+    return err->code;
+}
+
 static int run(struct err *err)
 {
     struct nightly config;
@@ -329,7 +369,11 @@ static int run(struct err *err)
         code = night_open(&n, false, err);
         if (!code)
             code = run_night(&n, &config, err);
+        else if (code != ERR_FAIL) // that is another night, which has metrics of its own
+            code = note_failure(&n, &config, err);
         night_close(&n);
+    } else if (!cfg.dry_run && *config.metrics == '/') {
+        code = note_failure(&(struct night){ .lock = -1 }, &config, err);
     }
     nightly_release(&config);
     return code;
@@ -342,6 +386,7 @@ int main(int argc, char **argv)
 
     if (status != OPT_RUN)
         return status;
+    umask(077);               // for the tools, too: prompts and caches of users
     signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, for the tools too
     summary_begin(&tool, argc, argv);
     int code = run(&err);

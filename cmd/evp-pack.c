@@ -65,6 +65,7 @@ static const struct tool tool = {
     .name = "evp-pack",
     .summary = "make the compressed KV payloads that a manifest calls for",
     .operands = "MANIFEST CONTEXTS",
+    .of_users = true,
     .min_operands = 2,
     .max_operands = 2,
     .about =

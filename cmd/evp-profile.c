@@ -103,6 +103,7 @@ static const struct tool tool = {
     .name = "evp-profile",
     .summary = "measure what compressing a context does to the answers",
     .operands = "CONTEXTS QUESTIONS",
+    .of_users = true,
     .min_operands = 2,
     .max_operands = 2,
     .alone = &cfg.list_configs,

@@ -83,6 +83,7 @@ static const struct tool tool = {
     .name = "evp-qgen",
     .summary = "ask questions about contexts",
     .operands = "[CONTEXTS]",
+    .of_users = true,
     .max_operands = 1,
     .about =
         "Reads contexts (from standard input without CONTEXTS) and writes questions, every second one held out (split "

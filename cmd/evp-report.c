@@ -30,6 +30,7 @@ static const struct tool tool = {
     .name = "evp-report",
     .summary = "one page about a profile and its plan",
     .operands = "FILE...",
+    .of_users = true,
     .min_operands = 1,
     .max_operands = 6,
     .opts = opts,

@@ -66,6 +66,7 @@ static const struct tool tool = {
     .name = "evp-score",
     .summary = "score the answers of a profile: quality and utility",
     .operands = "PROFILE...",
+    .of_users = true,
     .min_operands = 1,
     .max_operands = -1,
     .opts = opts,

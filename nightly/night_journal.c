@@ -9,27 +9,51 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { JOURNAL_VERSION = 1, JOURNAL_MAX = 16 << 20, NUMBER_DIGITS = 6 };
+enum { JOURNAL_VERSION = 1, JOURNAL_MAX = 16 << 20, NUMBER_DIGITS = 6, NIGHTS_BACK = 1000, LOCK_WAIT_S = 60 };
+#define RUNNING "evp_night_running"
 
 /* ---- the lock ------------------------------------------------------------------ */
 
+/* The process that wrote its number into the lock, if it lives; else 0. */
+static pid_t holder(int fd)
+{
+    char text[16] = "";
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    long pid = n > 0 ? strtol(text, NULL, 10) : 0;
+
+    return pid > 0 && pid < INT_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM) ? (pid_t)pid : 0;
+}
+
+/* Tools inherit the lock. So the tool of a night that was killed, which ends soon, is waited for. */
 static int lock(struct night *n, struct err *err)
 {
-    n->lock = open("lock", O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-    if (n->lock < 0)
+    n->lock = open("lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (n->lock < 0 || fchmod(n->lock, 0600)) // whoever may open it could hold it
         return err_set(err, ERR_IO, "cannot open 'lock' in the state folder: %s", strerror(errno));
-    if (flock(n->lock, LOCK_EX | LOCK_NB) == 0)
-        return 0;
-    if (errno == EWOULDBLOCK)
-        return err_set(err, ERR_FAIL, "another night is at work in this state folder");
-    return err_set(err, ERR_IO, "cannot lock 'lock' in the state folder: %s", strerror(errno));
+    for (int tries = 0; flock(n->lock, LOCK_EX | LOCK_NB); tries++) {
+        if (errno != EWOULDBLOCK)
+            return err_set(err, ERR_IO, "cannot lock 'lock' in the state folder: %s", strerror(errno));
+        pid_t pid = holder(n->lock);
+        if (pid)
+            return err_set(err, ERR_FAIL, "another night is at work in this state folder: process %d", (int)pid);
+        if (tries == LOCK_WAIT_S * 10)
+            return err_set(err, ERR_FAIL, "a tool of a night that was killed is still at work in this state folder");
+        nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+    }
+    if (ftruncate(n->lock, 0) || dprintf(n->lock, "%d\n", (int)getpid()) < 0)
+        return err_set(err, ERR_IO, "cannot write to 'lock' in the state folder: %s", strerror(errno));
+    return 0;
 }
 
 /* ---- the nights ---------------------------------------------------------------- */
@@ -123,8 +147,8 @@ static int take_step(struct night *n, const struct json *row, bool resumed, stru
     return 0;
 }
 
-/* Takes over what the last journal says. `resumed` is set if its night goes on. */
-static int take_journal(struct night *n, const struct json *journal, bool *resumed, struct err *err)
+/* Takes over what the last journal that can be read says. The very last night may go on. */
+static int take_journal(struct night *n, const struct json *journal, bool last, struct err *err)
 {
     double started = json_real(json_get(journal, "started"));
     double success = json_real(json_get(journal, "last_success"));
@@ -132,34 +156,46 @@ static int take_journal(struct night *n, const struct json *journal, bool *resum
     int code = 0;
 
     n->last_success = success > 0 ? success : 0;
-    *resumed = !json_get(journal, "ended") && fabs(n->started - started) <= NIGHT_HOURS * 3600.0;
-    if (*resumed)
+    n->resumed = last && !json_get(journal, "ended") && fabs(n->started - started) <= NIGHT_HOURS * 3600.0;
+    if (n->resumed)
         n->started = started;
     for (const struct json *s = json_is_array(steps) ? json_first(steps) : NULL; s && !code; s = json_next(s))
-        code = take_step(n, s, *resumed, err);
+        code = take_step(n, s, n->resumed, err);
     return code;
 }
 
-static int read_last(struct night *n, int64_t number, bool *resumed, struct err *err)
+/* The journal of a night; *out NULL: there is none, or it is damaged. */
+static int read_journal(int64_t number, struct json **out, struct err *err)
 {
     char *folder = folder_of(number), *path = folder ? file_join(folder, "night.json") : NULL;
     struct buf text = { 0 };
-    struct json *journal = NULL;
     struct err damaged;
     int code = path ? 0 : err_nomem(err);
 
+    *out = NULL;
     if (!code && file_exists(path)) {
         if (file_read(&text, path, JOURNAL_MAX, &damaged) == 0)
-            journal = json_parse(buf_str(&text), text.n, &damaged);
-        if (!journal)
-            log_warn("'%s' is damaged, so a new night begins: %s", path, damaged.msg);
+            *out = json_parse(buf_str(&text), text.n, &damaged);
+        if (!*out)
+            log_warn("'%s' is damaged: %s", path, damaged.msg);
     }
-    if (!code && journal)
-        code = take_journal(n, journal, resumed, err);
-    json_free(journal);
     buf_release(&text);
     free(path);
     free(folder);
+    return code;
+}
+
+static int read_last(struct night *n, int64_t last, struct err *err)
+{
+    struct json *journal = NULL;
+    int64_t number = last;
+    int code = 0;
+
+    for (; !code && !journal && number > 0 && number > last - NIGHTS_BACK; number--)
+        code = read_journal(number, &journal, err);
+    if (journal)
+        code = take_journal(n, journal, number + 1 == last, err);
+    json_free(journal);
     return code;
 }
 
@@ -169,7 +205,7 @@ int night_open(struct night *n, bool look, struct err *err)
     if (!look && (lock(n, err) || file_mkdir("nights", err)))
         return err->code;
     int64_t last = last_number();
-    if (last > 0 && read_last(n, last, &n->resumed, err))
+    if (read_last(n, last, err))
         return err->code;
     n->number = n->resumed ? last : last + 1;
     n->folder = folder_of(n->number);
@@ -218,6 +254,8 @@ bool night_planned(const struct night *n)
 
 bool night_is_partial(const struct night *n)
 {
+    if (n->healed)
+        return true;
     for (int i = 0; i < n->steps.n; i++)
         if (json_real(json_get(n->steps.at[i], "status")) > 0)
             return true;
@@ -321,15 +359,40 @@ static void put_figures(struct buf *text, const char *step, const struct json *r
     }
 }
 
+/* The last family of the file, so that night_metrics_begin() finds where it begins. */
+static int write_metrics(struct buf *text, bool running, const char *path, struct err *err)
+{
+    put_one(text, RUNNING, "1: a night is at work, and the other figures are those of the night before.", running);
+    int code = buf_failed(text) ? err_nomem(err) : file_write(path, text->at, text->n, err);
+    if (!code && chmod(path, 0644)) // for the collector
+        code = err_set(err, ERR_IO, "others may not read '%s': %s", path, strerror(errno));
+    buf_release(text);
+    return code;
+}
+
+int night_metrics_begin(const char *path, struct err *err)
+{
+    struct buf text = { 0 };
+    struct err none;
+
+    if (!file_exists(path) || file_read(&text, path, JOURNAL_MAX, &none))
+        text.n = 0;
+    const char *running = strstr(buf_str(&text), "# HELP " RUNNING);
+    text.n = running ? (size_t)(running - text.at) : text.n;
+    return write_metrics(&text, true, path, err);
+}
+
 int night_metrics(const struct night *n, int status, const char *path, struct err *err)
 {
     struct buf text = { 0 };
 
-    put_one(&text, "evp_night_number", "The last night.", (double)n->number);
     put_one(&text, "evp_night_status", "Its exit status: 0 success, 1 something was left out, else it failed.", status);
     put_one(&text, "evp_night_planned", "1: its plan is in force.", night_planned(n));
-    put_one(&text, "evp_night_started_timestamp_seconds", "When it began.", n->started);
     put_one(&text, "evp_night_ended_timestamp_seconds", "When it ended.", clock_utc());
+    if (n->number == 0)
+        return write_metrics(&text, false, path, err);
+    put_one(&text, "evp_night_number", "The last night.", (double)n->number);
+    put_one(&text, "evp_night_started_timestamp_seconds", "When it began.", n->started);
     put_one(&text, "evp_night_success_timestamp_seconds", "When a night last ended with a new plan; 0: never.",
             n->last_success);
     put_steps(&text, n, "evp_night_step_status", "Exit status of a step.", "status");
@@ -337,7 +400,5 @@ int night_metrics(const struct night *n, int status, const char *path, struct er
     put_family(&text, "evp_night_figure", "Numbers of a step's summary (docs/formats/summary.md).");
     for (int i = 0; i < n->steps.n; i++)
         put_figures(&text, json_text(json_get(n->steps.at[i], "step")), json_get(n->steps.at[i], "result"));
-    int code = buf_failed(&text) ? err_nomem(err) : file_write(path, text.at, text.n, err);
-    buf_release(&text);
-    return code;
+    return write_metrics(&text, false, path, err);
 }

@@ -18,10 +18,11 @@ enum { NIGHT_HOURS = 12 };
 
 struct night {
     int lock;       // file descriptor; -1: not locked
-    int64_t number; // 1, 2, ...
+    int64_t number; // 1, 2, ...; 0: the folder was not opened
     double started;
     double last_success; // when a plan last came into force; 0: never
     bool resumed;
+    bool healed;  // a file of the state folder was damaged
     char *folder; // nights/000012
     struct {
         struct json **at; // objects of "steps"
@@ -58,7 +59,9 @@ int night_note(struct night *n, const struct night_step *step, struct err *err) 
 /* Ends the night with an exit status, and removes all but the last `keep` nights. */
 int night_end(struct night *n, int status, int64_t keep, struct err *err) MUST_CHECK;
 
-/* Writes Prometheus' text format: the night, its steps and the numbers of their summaries. */
+/* Writes Prometheus' text format: the night, its steps and the numbers of their summaries. Of a night that could not
+ * begin only its status. night_metrics_begin: a night is at work, and all else is still that of the night before. */
 int night_metrics(const struct night *n, int status, const char *path, struct err *err) MUST_CHECK;
+int night_metrics_begin(const char *path, struct err *err) MUST_CHECK;
 
 #endif

@@ -2,26 +2,13 @@
 #include "nightly/night_steps.h"
 
 #include "base/file.h"
-#include "base/log.h"
-#include "base/rows.h"
+#include "nightly/night_state.h"
 
 #include <errno.h>
 #include <glob.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#define CONTEXTS "mine/contexts.jsonl"
-#define ASKED    "mine/questions.jsonl"
-#define ACCESS   "mine/access.jsonl"
-#define PROFILE  "profile.h5"
-#define TABLE    "table.h5"
-#define TONIGHT  "tonight.jsonl"
-#define MANIFEST "manifest.jsonl"
-#define PREVIOUS "previous.jsonl"
-#define RECEIPT  "manifest.jsonl.receipt"
-#define MODEL    "model"
 
 /* ---- words ---------------------------------------------------------------------- */
 
@@ -86,6 +73,12 @@ static bool watches(const struct nightly *n)
     return n->budget_s > 0 && file_exists(TABLE) && file_exists(MANIFEST);
 }
 
+/* evp-drift may have failed tonight. */
+static bool drifted(const struct nightly *n)
+{
+    return watches(n) && file_exists(DRIFTED);
+}
+
 /* ---- the steps ------------------------------------------------------------------- */
 
 static int import(const struct nightly *n, struct command *c, struct err *err)
@@ -97,13 +90,15 @@ static int import(const struct nightly *n, struct command *c, struct err *err)
     add_forget(c, n);
     add_quiet(c, n);
     add_options(c, n, "evp-import");
-    command_add(c, "-o", "mine", NULL);
+    command_add(c, "-o", MINE, NULL);
     return 0;
 }
 
 /* Served answers cost nothing. Without them a quarter of the budget tells whether the plan still holds. */
 static int drift(const struct nightly *n, struct command *c, struct err *err)
 {
+    if (unlink(DRIFTED) && errno != ENOENT)
+        return err_set(err, ERR_IO, "cannot remove '%s': %s", DRIFTED, strerror(errno));
     command_add(c, "evp-drift", TABLE, MANIFEST, "--questions", ASKED, NULL);
     if (n->served && add_files(c, n->served, "--served", err))
         return err->code;
@@ -116,11 +111,11 @@ static int drift(const struct nightly *n, struct command *c, struct err *err)
         add_number(c, "--threshold", n->threshold);
     } else {
         add_number(c, "--false-alarms", n->false_alarms);
-        command_add(c, "--state", "drift.jsonl", NULL);
+        command_add(c, "--state", DRIFT, NULL);
     }
     add_quiet(c, n);
     add_options(c, n, "evp-drift");
-    command_add(c, "-o", "drifted.jsonl", NULL);
+    command_add(c, "-o", DRIFTED, NULL);
     return 0;
 }
 
@@ -142,7 +137,7 @@ static int profile_drifted(const struct nightly *n, struct command *c, struct er
 {
     (void)err;
     begin_profile(n, c);
-    command_add(c, "--cells", "drifted.jsonl", NULL);
+    command_add(c, "--cells", DRIFTED, NULL);
     end_profile(n, c);
     return 0;
 }
@@ -211,14 +206,14 @@ static int pack(const struct nightly *n, struct command *c, struct err *err)
     command_add(c, "--tiers", n->tiers, "--prune", NULL);
     add_quiet(c, n);
     add_options(c, n, "evp-pack");
-    command_add(c, "-o", "payloads", NULL);
+    command_add(c, "-o", PAYLOADS, NULL);
     return 0;
 }
 
 static int load(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
-    command_add(c, "evp-load", TONIGHT, "--payloads", "payloads", "--receipt", RECEIPT, "--wait", "600", "--verify",
+    command_add(c, "evp-load", TONIGHT, "--payloads", PAYLOADS, "--receipt", RECEIPT, "--wait", "600", "--verify",
                 NULL);
     add_quiet(c, n);
     add_options(c, n, "evp-load");
@@ -235,75 +230,20 @@ static int report(const struct nightly *n, struct command *c, struct err *err)
         command_add(c, RECEIPT, NULL);
     add_quiet(c, n);
     add_options(c, n, "evp-report");
-    command_add(c, "-o", "report.html", NULL);
+    command_add(c, "-o", REPORT, NULL);
     return 0;
 }
 
 const struct night_step_kind night_steps[] = {
-    { "import", NULL, import, "contexts questions requests" },
-    { "drift", watches, drift, "contexts answers moved" },
-    { "profile-drifted", watches, profile_drifted, "contexts answers" },
-    { "profile", NULL, profile, "contexts answers contexts_later" },
-    { "score", NULL, score, NULL },
-    { "plan", NULL, plan, "contexts compressed ttft_s quality quality_test" },
-    { "verify", NULL, verify, NULL },
-    { "pack", NULL, pack, "written present placed failed" },
-    { "load", NULL, load, "insert keep recompress move evict skipped" },
-    { "report", NULL, report, NULL },
-    { NULL, NULL, NULL, NULL },
+    { "import", NULL, import, "contexts questions requests", false },
+    { "drift", watches, drift, "contexts answers moved", true },
+    { "profile-drifted", drifted, profile_drifted, "contexts answers", true },
+    { "profile", NULL, profile, "contexts answers contexts_later", false },
+    { "score", NULL, score, NULL, false },
+    { "plan", NULL, plan, "contexts compressed ttft_s quality quality_test", false },
+    { "verify", NULL, verify, NULL, false },
+    { "pack", NULL, pack, "written present placed failed", false },
+    { "load", NULL, load, "insert keep recompress move evict skipped", false },
+    { "report", NULL, report, NULL, true },
+    { NULL, NULL, NULL, NULL, false },
 };
-
-/* ---- the folder ------------------------------------------------------------------ */
-
-/* The digest of the model in the header of the plan in force, for the sentence below; "DIGEST" if there is none. */
-static void read_digest(char *digest, size_t size)
-{
-    struct rows_in in;
-    struct err none;
-    const char *text = "DIGEST";
-
-    if (rows_open(&in, MANIFEST, "manifest", &none) == 0) {
-        const char *found = json_text(json_get(in.header, "model_digest"));
-        snprintf(digest, size, "%s", found ? found : text);
-        rows_close(&in);
-    } else {
-        snprintf(digest, size, "%s", text);
-    }
-}
-
-int night_take_model(const struct nightly *n, struct err *err)
-{
-    struct buf is = { 0 }, line = { 0 };
-    char digest[128];
-    int code = file_exists(MODEL) ? file_read(&is, MODEL, 4096, err) : 0;
-
-    buf_printf(&line, "%s\n", n->model);
-    if (!code && buf_failed(&line))
-        code = err_nomem(err);
-    if (!code && is.n == 0)
-        code = file_write(MODEL, line.at, line.n, err);
-    else if (!code && strcmp(buf_str(&is), line.at) != 0) {
-        read_digest(digest, sizeof(digest));
-        code =
-            err_set(err, ERR_FORMAT,
-                    "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own; "
-                    "evp-load %s --retire %s takes the payloads of the old one from the tiers",
-                    (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model, MANIFEST, digest);
-    }
-    buf_release(&is);
-    buf_release(&line);
-    return code;
-}
-
-/* The plan before stays beside it where the file system has hard links; only the report misses it elsewhere. */
-int night_put_in_force(struct err *err)
-{
-    if (!file_exists(TONIGHT))
-        return 0;
-    if (file_exists(MANIFEST)) {
-        unlink(PREVIOUS);
-        if (link(MANIFEST, PREVIOUS))
-            log_debug("'%s' is not kept as '%s': %s", MANIFEST, PREVIOUS, strerror(errno));
-    }
-    return file_rename(TONIGHT, MANIFEST, err);
-}

@@ -9,7 +9,8 @@ enum { NIGHTLY_VERSION = 1, NIGHTLY_FILE_MAX = 1 << 20, DAYS_MAX = 36500 };
 
 static const char *const members[] = { "evp",   "version",      "model",     "logs",        "tiers",   "state",
                                        "alpha", "move_cost",    "budget_s",  "configs",     "served",  "metrics",
-                                       "keep",  "false_alarms", "threshold", "forget_days", "options", NULL };
+                                       "keep",  "false_alarms", "threshold", "forget_days", "options", "hours",
+                                       NULL };
 static const char *const tools[] = { "model",    "evp-import", "evp-drift", "evp-profile", "evp-score",
                                      "evp-plan", "evp-pack",   "evp-load",  "evp-report",  NULL };
 
@@ -47,6 +48,10 @@ static int check_options(const struct json *options, struct err *err)
     for (const struct json *o = json_first(options); o; o = json_next(o))
         if (check_texts(o, json_name(o), true, err))
             return err_wrap(err, "field 'options'");
+    for (const struct json *w = json_first(json_get(options, "evp-profile")); w; w = json_next(w))
+        if (strncmp(json_text(w), "--configs", 9) == 0) // not for what is profiled again, whose list names its configs
+            return err_set(err, ERR_FORMAT,
+                           "field 'options': --configs of evp-profile belongs into the field 'configs'");
     return 0;
 }
 
@@ -81,9 +86,9 @@ static int take(struct nightly *n, struct err *err)
         json_want_text(t, "tiers", &n->tiers, err) || json_may_text(t, "state", &n->state, err) ||
         json_may_text(t, "metrics", &n->metrics, err) || json_may_text(t, "configs", &n->configs, err) ||
         may_real(t, "alpha", 1e9, &n->alpha, err) || may_real(t, "move_cost", 1e9, &n->move_cost, err) ||
-        may_real(t, "budget_s", 1e9, &n->budget_s, err) || may_real(t, "false_alarms", 0.5, &n->false_alarms, err) ||
-        may_real(t, "threshold", 1, &n->threshold, err) || may_count(t, "forget_days", &n->forget_days, err) ||
-        may_count(t, "keep", &n->keep, err))
+        may_real(t, "budget_s", 1e9, &n->budget_s, err) || may_real(t, "hours", 1e4, &n->hours, err) ||
+        may_real(t, "false_alarms", 0.5, &n->false_alarms, err) || may_real(t, "threshold", 1, &n->threshold, err) ||
+        may_count(t, "forget_days", &n->forget_days, err) || may_count(t, "keep", &n->keep, err))
         return err->code;
     n->logs = json_get(t, "logs");
     n->served = json_get(t, "served");
@@ -105,6 +110,8 @@ int nightly_parse(struct nightly *n, const char *text, size_t bytes, struct err 
                            .metrics = "nightly.prom",
                            .alpha = 1,
                            .move_cost = 0.5,
+                           .budget_s = 3600,
+                           .hours = 10,
                            .false_alarms = 0.01,
                            .forget_days = 30,
                            .keep = 30 };

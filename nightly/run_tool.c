@@ -82,14 +82,17 @@ static char *find_tool(const char *name)
     return taken;
 }
 
-static void run_child(const char *tool, char **argv)
+static void run_child(const char *tool, const struct command *c)
 {
-    int nothing = open("/dev/null", O_RDONLY);
+    int nothing = open("/dev/null", O_RDWR);
 
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (nothing >= 0)
         dup2(nothing, 0);
-    execv(tool, argv);
+    if (nothing >= 0 && c->quiet)
+        dup2(nothing, 1);
+    alarm(c->limit_s); // outlives execv()
+    execv(tool, c->at);
     _exit(127);
 }
 
@@ -102,12 +105,12 @@ int command_run(struct command *c, struct err *err)
         c->failed = true;
     else
         c->n--; /* the NULL is there, but not a word */
-    if (!c->failed)
+    if (!c->failed && !c->quiet)
         log_info("$ %s", text);
     free(text);
     pid_t child = c->failed ? -1 : fork();
     if (child == 0)
-        run_child(tool, c->at);
+        run_child(tool, c);
     free(tool);
     if (c->failed)
         return err_nomem(err);
@@ -116,6 +119,8 @@ int command_run(struct command *c, struct err *err)
             child = -1;
     if (child < 0)
         return err_set(err, ERR_FAIL, "cannot run %s: %s", c->at[0], strerror(errno));
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM && c->limit_s > 0)
+        return err_set(err, ERR_FAIL, "%s was ended: its time was over; the next run goes on where it was", c->at[0]);
     if (!WIFEXITED(status))
         return err_set(err, ERR_FAIL, "%s was killed; run the same command again to go on", c->at[0]);
     return WEXITSTATUS(status);

@@ -20,7 +20,9 @@
 struct command {
     char **at; // copies of the words; the first is the tool's name
     int n, cap;
-    bool failed; // no memory; command_run() reports it
+    bool failed;      // no memory; command_run() reports it
+    bool quiet;       // the command line is not printed, and what the tool writes to stdout neither
+    unsigned limit_s; // the tool is ended after so many seconds, by SIGALRM; 0: never
 };
 
 /* Adds words up to NULL. */
@@ -35,7 +37,8 @@ void command_split(struct command *c, const char *text);
 /* The command line, quoted for a shell; NULL without memory. The caller frees it. */
 char *command_text(const struct command *c);
 
-/* Prints the command line after a $, runs the tool and returns its exit status. ERR_FAIL: it was killed; ERR_NOMEM. */
+/* Prints the command line after a $, runs the tool and returns its exit status. ERR_FAIL: it was killed, or its time was
+ * over; ERR_NOMEM. */
 int command_run(struct command *c, struct err *err) MUST_CHECK;
 
 /* The same for tools that have to succeed; releases the command. Status 1 of evp-profile that wrote `profile` sets

@@ -3,9 +3,10 @@
 #
 #   0 3 * * * cd /var/lib/evp && ./nightly.sh 2>>nightly.log
 set -e
+umask 077
 M=Qwen/Qwen2.5-7B-Instruct
 [ ! -e manifest.jsonl ] || previous="--previous manifest.jsonl --move-cost 0.5"
-evp-import --requests --partial requests.log* --model $M --min-tokens 512 --half-life 72 -q -o mine || [ $? = 1 ]
+evp-import --requests --partial requests.log* --model $M --min-tokens 512 --half-life 72 --hash-ids -q -o mine || [ $? = 1 ]
 evp-profile mine/contexts.jsonl mine/questions.jsonl --model $M -q -o profile.h5 || [ $? = 1 ]
 evp-score profile.h5 -q -o table.h5
 # shellcheck disable=SC2086 # words

@@ -16,6 +16,7 @@ taken from it. A server aborts when it restores a file that was cut, so files ap
 import argparse
 import array
 import concurrent.futures
+import contextlib
 import os
 import struct
 import sys
@@ -207,7 +208,10 @@ def write(path, payload, tokens, template, pairs, sync=True):
         raise Refused(f"{len(ids)} tokens were given, the payload has {n_tokens}")
     part = f"{path}.part"
     try:
-        with open(part, "wb") as file:
+        # a slot is a user's prompt; a new file, where others could have put a link
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(part)
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
             mark, end = (struct.pack("<iII", MARK, FORM, n_tokens), bytes(4)) if t.marked else (b"", b"")
             file.write(struct.pack("<III", MAGIC, t.version, n_tokens + (4 if t.marked else 0)) + mark)
             file.write(ids.tobytes() + end)

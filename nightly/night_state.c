@@ -1,0 +1,149 @@
+/* night_state.c - the state folder: what of it is damaged, whose model it is, which plan is in force. */
+#include "nightly/night_state.h"
+
+#include "base/file.h"
+#include "base/log.h"
+#include "base/rows.h"
+#include "nightly/run_tool.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PROFILE_BEFORE PROFILE ".before"
+
+/* ---- damage ---------------------------------------------------------------------- */
+
+/* What every night reads of the nights before, and what stands in its way where it is something else. */
+static const struct kept {
+    const char *path;
+    enum { READ, WRITTEN, FOLDER } as;
+} kept[] = {
+    { PROFILE, READ },  { PROFILE_BEFORE, READ }, { TABLE, READ },      { MANIFEST, READ },
+    { TONIGHT, READ },  { DRIFT, READ },          { REPORT, WRITTEN },  { PREVIOUS, WRITTEN },
+    { MODEL, WRITTEN }, { DRIFTED, WRITTEN },     { RECEIPT, WRITTEN }, { CONTEXTS, WRITTEN },
+    { ASKED, WRITTEN }, { ACCESS, WRITTEN },      { MINE, FOLDER },     { PAYLOADS, FOLDER },
+};
+enum { N_KEPT = sizeof(kept) / sizeof(*kept) };
+
+/* Status of `evp-show --check` for those of the files that are there, one or all (NULL); 0: all are good. */
+static int check(const struct kept *one, struct err *err)
+{
+    struct command c = { .quiet = true };
+    int status = 0;
+
+    command_add(&c, "evp-show", "--check", "-q", NULL);
+    for (int i = 0; i < N_KEPT; i++)
+        if (kept[i].as == READ && (!one || one == &kept[i]) && file_exists(kept[i].path))
+            command_add(&c, kept[i].path, NULL);
+    if (c.n > 3)
+        status = command_run(&c, err);
+    command_release(&c);
+    return status;
+}
+
+static int put_aside(const char *path, bool *healed, struct err *err)
+{
+    char to[64];
+
+    snprintf(to, sizeof(to), "%s.damaged", path);
+    if (rename(path, to))
+        return err_set(err, ERR_IO, "cannot rename '%s', which is damaged, to '%s': %s", path, to, strerror(errno));
+    log_warn("'%s' is damaged, and is now called '%s'", path, to);
+    *healed = true;
+    return 0;
+}
+
+/* Is it something that no night made? */
+static bool is_foreign(const struct kept *k)
+{
+    return file_exists(k->path) && file_is_dir(k->path) != (k->as == FOLDER);
+}
+
+int night_heal(bool *healed, struct err *err)
+{
+    for (int i = 0; i < N_KEPT; i++)
+        if (is_foreign(&kept[i]) && put_aside(kept[i].path, healed, err))
+            return err->code;
+    const int damaged = err_exit_status(ERR_FORMAT);
+    int status = check(NULL, err);
+    for (int i = 0; i < N_KEPT && status == damaged; i++) {
+        int one = kept[i].as == READ ? check(&kept[i], err) : 0;
+        if (one < 0 || (one == damaged && put_aside(kept[i].path, healed, err)))
+            return err->code;
+    }
+    if (status < 0)
+        return err->code;
+    if (file_exists(PROFILE))
+        unlink(PROFILE_BEFORE);
+    else if (file_exists(PROFILE_BEFORE))
+        log_warn("'%s' is that of the night before", PROFILE);
+    bool back = !file_exists(PROFILE) && file_exists(PROFILE_BEFORE);
+    if (back ? link(PROFILE_BEFORE, PROFILE) : file_exists(PROFILE) && link(PROFILE, PROFILE_BEFORE))
+        log_warn("cannot keep a second name of '%s': %s", PROFILE, strerror(errno));
+    return 0;
+}
+
+/* ---- the model and the plan -------------------------------------------------------- */
+
+/* The digest of the model in the header of the plan in force, for the sentence below; "DIGEST" if there is none. */
+static void read_digest(char *digest, size_t size)
+{
+    struct rows_in in;
+    struct err none;
+    const char *text = "DIGEST";
+
+    if (rows_open(&in, MANIFEST, "manifest", &none) == 0) {
+        const char *found = json_text(json_get(in.header, "model_digest"));
+        snprintf(digest, size, "%s", found ? found : text);
+        rows_close(&in);
+    } else {
+        snprintf(digest, size, "%s", text);
+    }
+}
+
+int night_take_model(const struct nightly *n, struct err *err)
+{
+    struct buf is = { 0 }, line = { 0 };
+    char digest[128];
+    int code = file_exists(MODEL) ? file_read(&is, MODEL, 4096, err) : 0;
+
+    buf_printf(&line, "%s\n", n->model);
+    if (!code && buf_failed(&line))
+        code = err_nomem(err);
+    if (!code && (is.n == 0 || is.at[is.n - 1] != '\n')) // none, or it was cut
+        code = file_write(MODEL, line.at, line.n, err);
+    else if (!code && strcmp(buf_str(&is), line.at) != 0) {
+        read_digest(digest, sizeof(digest));
+        code =
+            err_set(err, ERR_FORMAT,
+                    "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own; "
+                    "evp-load %s --retire %s takes the payloads of the old one from the tiers",
+                    (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model, MANIFEST, digest);
+    }
+    buf_release(&is);
+    buf_release(&line);
+    return code;
+}
+
+bool night_has_plan(void)
+{
+    return file_exists(MANIFEST);
+}
+
+/* The plan before stays beside it where the file system has hard links; only the report misses it elsewhere. */
+int night_put_in_force(struct err *err)
+{
+    if (!file_exists(TONIGHT))
+        return 0;
+    if (file_exists(MANIFEST)) {
+        unlink(PREVIOUS);
+        if (link(MANIFEST, PREVIOUS))
+            log_debug("'%s' is not kept as '%s': %s", MANIFEST, PREVIOUS, strerror(errno));
+    }
+    if (chmod(TONIGHT, 0644)) // for the serving process
+        log_warn("others may not read '%s': %s", MANIFEST, strerror(errno));
+    return file_rename(TONIGHT, MANIFEST, err);
+}
