@@ -151,17 +151,33 @@ struct table_file {
     char digest[DIGEST_HEX];
 };
 
+/* The address space of this process now, in bytes; 0: not known. */
+static rlim_t address_space(void)
+{
+    FILE *f = fopen("/proc/self/statm", "re");
+    unsigned long pages = 0;
+
+    if (f && fscanf(f, "%lu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE);
+}
+
 /* Runs in the child: libhdf5 may print, crash or hang on a hostile file. The user sees none of it. */
 static void run_child(int fd, const struct table_file *f, enum table_want want)
 {
     const rlim_t bytes_per_s = 1 << 20; // a tenth of the slowest disk's rate: only an endless loop is slower
     struct rlimit cpu = { 10 + f->bytes / bytes_per_s, 20 + f->bytes / bytes_per_s }, core = { 0, 0 };
+    const rlim_t used = address_space(), most = used + (1 << 30) + f->bytes * 64; // text shrinks to a 64th at most
     struct err err = { 0 };
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
     dup2(null, STDERR_FILENO);
     setrlimit(RLIMIT_CPU, &cpu);
     setrlimit(RLIMIT_CORE, &core);
+    if (used > 0)
+        setrlimit(RLIMIT_AS, &(struct rlimit){ most, most }); // a length in the file that is believed
     for (int sig = 1; sig < NSIG; sig++)
         signal(sig, SIG_DFL);
     if (table_image(fd, f->path, want, &err)) {
