@@ -265,7 +265,6 @@ const struct method method_arkv = {
     .name = "arkv",
     .summary = "drops tokens, keeps some whole and the others in 8 bits",
     .source = "Lei and Ilager 2026 (arXiv 2603.08727), github.com/Large-scale-Sustainable-Computing-LSC/ARKV",
-    .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
     .window = window_of,
     .param = { { .name = "drop",
@@ -285,7 +284,6 @@ const struct method method_arkv = {
                  .otherwise = STATS_CODE,
                  .words = statistics_words,
                  .help = "statistics of attention as in the authors' code, or over keys as in the paper" } },
-    .score_shares = score_shares,
-    .whole = whole,
-    .rows = rows_of,
+    .drop = &(const struct method_drop){ .scores = { .shares = score_shares } },
+    .pack = &(const struct method_pack){ .rows = rows_of, .whole = whole },
 };

@@ -303,19 +303,19 @@ static bool check_part(const struct packed_part *part, int i)
 
 static const char *const cdf_words[] = { "context", "chunk", NULL };
 
+static const struct method_coder coder = {
+    .parts = layer_parts, .encode = encode, .decode = decode, .check_part = check_part
+};
+
 const struct method method_cachegen = {
     .name = "cachegen",
     .summary = "quantises to few levels, then codes them by their frequency",
     .source = "Liu et al. 2024 (arXiv 2310.07240), github.com/LMCache/LMCache",
-    .kind = METHOD_QUANTISE,
     .param = { { .name = "cdf",
                  .max = 1,
                  .otherwise = CACHEGEN_CONTEXT,
                  .words = cdf_words,
                  .help = "tokens whose symbols are counted together: of the context or of a chunk of 256" } },
     .check = check,
-    .layer_parts = layer_parts,
-    .encode = encode,
-    .decode = decode,
-    .check_part = check_part,
+    .pack = &(const struct method_pack){ .coder = &coder },
 };

@@ -84,7 +84,6 @@ const struct method method_cam = {
     .name = "cam",
     .summary = "adds dropped values to the next kept ones, by attention",
     .source = "Zhang et al. 2024 (ICML), github.com/zyxxmu/cam",
-    .kind = METHOD_MERGE,
     .needs = NEED_WINDOW_Q,
     .window = window_of,
     .param = { PARAM_WINDOW,
@@ -100,7 +99,5 @@ const struct method method_cam = {
                  .whole = true,
                  .budget = true,
                  .help = "seed of what is drawn" } },
-    .score = score,
-    .score_bytes = bytes_of,
-    .merge = merge,
+    .merge = &(const struct method_merge){ .merge = merge, .scores = { .all = score, .bytes = bytes_of } },
 };

@@ -89,8 +89,6 @@ const struct method method_chunkkv = {
     .name = "chunkkv",
     .summary = "keeps whole chunks of tokens",
     .source = "Liu et al. 2025 (arXiv 2502.00299), kvpress ChunkKVPress",
-    .kind = METHOD_BUDGET,
-    .ragged = true,
     .param = { { .name = "length",
                  .min = 1,
                  .max = 4096,
@@ -98,6 +96,5 @@ const struct method method_chunkkv = {
                  .whole = true,
                  .budget = true,
                  .help = "tokens of a chunk" } },
-    .most = most,
-    .rescore = rescore,
+    .budget = &(const struct method_budget){ .rescore = rescore, .most = most },
 };

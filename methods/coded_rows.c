@@ -45,13 +45,13 @@ static void write_side(const struct side *s, const struct coded_rows *rows)
 
 static int code_side(struct variant *v, const struct side *s, const struct coded_rows *rows, struct err *err)
 {
-    const struct method *m = config_stage_of(v->config, METHOD_QUANTISE)->method;
+    const struct method_coder *coder = config_stage_of(v->config, METHOD_QUANTISE)->method->pack->coder;
     double start = s->be->clock(s->be);
 
-    if (read_side(s, rows, err) || m->encode(rows, err))
+    if (read_side(s, rows, err) || coder->encode(rows, err))
         return err->code;
     double coded = s->be->clock(s->be);
-    if (m->decode(rows, err))
+    if (coder->decode(rows, err))
         return err->code;
     write_side(s, rows);
     v->compress_s += coded - start;

@@ -18,14 +18,14 @@ struct compressor {
 
 static int call_score(struct scores *s, const struct kv_full *full, struct err *err)
 {
-    const struct method *m = s->stage.method;
+    const struct method_scores *scores = scores_of(s->stage.method);
 
-    if (m->score)
-        return m->score(full, s->stage.value, s->at, err);
-    if (m->score_head || m->plugin)
-        return host_score(full, m, s->stage.value, s->at, err);
+    if (scores->all)
+        return scores->all(full, s->stage.value, s->at, err);
+    if (!scores->shares)
+        return host_score(full, s->stage.method, s->stage.value, s->at, err);
     s->share = calloc((size_t)full->shape.n_layers, sizeof(*s->share));
-    return s->share ? m->score_shares(full, s->stage.value, s->at, s->share, err) : err_nomem(err);
+    return s->share ? scores->shares(full, s->stage.value, s->at, s->share, err) : err_nomem(err);
 }
 
 double need_seconds(const struct kv_full *full, unsigned needs)

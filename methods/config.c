@@ -57,7 +57,7 @@ static int unknown_method(const char *text, size_t n, struct err *err)
     buf_adds(&names, "none");
     for (int i = 0; method_registry[i]; i++) {
         buf_printf(&names, ", %s", method_registry[i]->name);
-        if (method_registry[i]->kind == METHOD_QUANTISE)
+        if (method_kind(method_registry[i]) == METHOD_QUANTISE)
             buf_printf(&packs, "%s%s", packs.n ? ", " : "", method_registry[i]->name);
         if (n_names < NAMES_MAX)
             name[n_names++] = method_registry[i]->name;
@@ -82,7 +82,7 @@ static int unknown_param(const struct method *m, const char *text, size_t n, str
     const char *name[CONFIG_PARAMS] = { NULL };
     struct buf names = { 0 };
 
-    if (m->kind == METHOD_DROP && n == 5 && strncasecmp("ratio", text, n) == 0) {
+    if (m->drop && n == 5 && strncasecmp("ratio", text, n) == 0) {
         int n_value = (int)strcspn(value, ":+,");
         return err_set(err, ERR_USAGE,
                        "'ratio' has several meanings; did you mean '%s:drop=%.*s', where drop is the share of KV pairs "
@@ -235,18 +235,19 @@ static int check_chain(const struct config *c, struct err *err)
 
     for (int i = 1; i < c->n_stages; i++) {
         const struct method *first = c->stage[i - 1].method, *second = c->stage[i].method;
-        if (first->kind == second->kind)
+        enum method_kind before = method_kind(first), after = method_kind(second);
+        if (before == after)
             return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain has one of each kind", first->name,
-                           second->name, kind[first->kind]);
-        if (first->kind > second->kind)
-            return err_set(err, ERR_USAGE, "%s %s, so it comes before %s in a chain", second->name, what[second->kind],
+                           second->name, kind[after]);
+        if (before > after)
+            return err_set(err, ERR_USAGE, "%s %s, so it comes before %s in a chain", second->name, what[after],
                            first->name);
     }
     for (int i = 0; i < c->n_stages && c->n_stages > 1; i++) {
         const struct method *m = c->stage[i].method;
-        if (m->whole || m->store)
+        if (m->drop && (m->pack || m->drop->stored))
             return err_set(err, ERR_USAGE, "%s %s, so nothing stands beside it in a chain", m->name,
-                           m->whole ? "drops and packs by itself" : "keeps all tokens");
+                           m->pack ? "drops and packs by itself" : "keeps all tokens");
     }
     const struct config_stage *budget = config_stage_of(c, METHOD_BUDGET);
     if (budget && !config_stage_of(c, METHOD_DROP))
@@ -256,7 +257,7 @@ static int check_chain(const struct config *c, struct err *err)
     if (merge && !config_stage_of(c, METHOD_DROP))
         return err_set(err, ERR_USAGE, "%s %s, so a dropping method must come before it: snapkv:drop=0.5+%s",
                        merge->method->name, what[METHOD_MERGE], merge->method->name);
-    if (budget && config_stage_of(c, METHOD_DROP)->method->share)
+    if (budget && config_stage_of(c, METHOD_DROP)->method->drop->share)
         return err_set(err, ERR_USAGE, "%s shares its budget among heads by itself, so %s cannot precede it",
                        config_stage_of(c, METHOD_DROP)->method->name, budget->method->name);
     return 0;

@@ -76,7 +76,6 @@ const struct method method_criticalkv = {
     .name = "criticalkv",
     .summary = "also weighs how much a value can change the output",
     .source = "Feng et al. 2025 (arXiv 2502.03805), kvpress CriticalKVPress",
-    .kind = METHOD_BUDGET,
     .needs = NEED_VALUE_NORMS,
     .param = { { .name = "epsilon",
                  .min = 0,
@@ -90,5 +89,5 @@ const struct method method_criticalkv = {
                  .otherwise = 0.5,
                  .budget = true,
                  .help = "share of the kept pairs that the scores alone choose" } },
-    .rescore = rescore,
+    .budget = &(const struct method_budget){ .rescore = rescore },
 };

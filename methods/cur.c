@@ -70,7 +70,6 @@ const struct method method_cur = {
     .name = "cur",
     .summary = "keeps tokens whose key and value are long among their neighbours'",
     .source = "Sengupta et al. 2025 (arXiv 2509.15038), kvpress CURPress",
-    .kind = METHOD_DROP,
     .param = { PARAM_DROP,
                { .name = "leverage", .words = leverages, .otherwise = KV_PRODUCT, .help = "what is scored" },
                { .name = "block",
@@ -80,5 +79,5 @@ const struct method method_cur = {
                  .whole = true,
                  .help = "tokens of a neighbourhood; 0: the whole context" },
                PARAM_N_SINK },
-    .score_head = score_head,
+    .drop = &(const struct method_drop){ .scores = { .head = score_head } },
 };

@@ -223,7 +223,6 @@ const struct method method_expected_attention = {
     .name = "expected_attention",
     .summary = "keeps what queries like the context's are expected to attend to",
     .source = "Devoto et al. 2025 (arXiv 2510.00636), kvpress ExpectedAttentionPress",
-    .kind = METHOD_DROP,
     .needs = NEED_MOMENTS,
     .param = { PARAM_DROP,
                { .name = "n_future",
@@ -241,6 +240,5 @@ const struct method method_expected_attention = {
                  .otherwise = 1,
                  .words = no_yes,
                  .help = "whether the length of the value multiplies the expected attention" } },
-    .score = score,
-    .score_bytes = score_bytes,
+    .drop = &(const struct method_drop){ .scores = { .all = score, .bytes = score_bytes } },
 };

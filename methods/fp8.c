@@ -32,10 +32,9 @@ const struct method method_fp8 = {
     .name = "fp8",
     .summary = "quantises to e4m3",
     .source = "Micikevicius et al. 2022 (arXiv 2209.05433), vLLM's FP8 KV cache",
-    .kind = METHOD_QUANTISE,
     .param = { { .name = "scale",
                  .otherwise = QUANT_SCALE_HEAD,
                  .words = scales,
                  .help = "numbers that share a scale: a head's, or a token's of it, or one scale of 1" } },
-    .rows = rows_of,
+    .pack = &(const struct method_pack){ .rows = rows_of },
 };

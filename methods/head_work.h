@@ -31,7 +31,7 @@ struct host_work {
 /* Does the work for all heads, layer by layer. Returns the first failure. */
 int host_each_head(const struct kv_full *full, const struct host_work *work, struct err *err) MUST_CHECK;
 
-/* Computes the scores of a method with score_head(): out (L * G, T) on the device. ERR_FAIL: a score is not a
+/* Computes the scores of a dropping method with scores.head(): out (L * G, T) on the device. ERR_FAIL: a score is not a
  * number. */
 int host_score(const struct kv_full *full, const struct method *method, const double *value, float *out,
                struct err *err) MUST_CHECK;

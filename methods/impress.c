@@ -198,13 +198,13 @@ static int store(const struct stored_layer *layer, const double *value, struct e
 
 static const char *const reorders[] = { [REORDER_NO] = "no", [REORDER_YES] = "yes", NULL };
 
+static const struct method_stored stored = { .parts = layer_parts, .store = store, .unread = unread };
+
 const struct method method_impress = {
     .name = "impress",
     .summary = "keeps all, and reads chunks with important tokens",
     .source = "Chen et al. 2025 (IMPRESS, FAST 2025), as EvicPress' baseline",
-    .kind = METHOD_DROP,
     .needs = NEED_COLUMN_SUMS,
-    .ragged = true,
     .param = { { .name = "load",
                  .min = 0.000001,
                  .max = 1,
@@ -221,8 +221,5 @@ const struct method method_impress = {
                  .otherwise = REORDER_NO,
                  .words = reorders,
                  .help = "put important tokens together" } },
-    .score_shares = score_shares,
-    .layer_parts = layer_parts,
-    .unread = unread,
-    .store = store,
+    .drop = &(const struct method_drop){ .scores = { .shares = score_shares }, .stored = &stored },
 };

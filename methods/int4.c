@@ -71,9 +71,7 @@ const struct method method_int4 = {
     .name = "int4",
     .summary = "quantises keys and values per token to 4 bits",
     .source = "4-bit KV caches of Hugging Face's quanto and of KVzip's code",
-    .kind = METHOD_QUANTISE,
     .param = { PARAM_INT_GROUP },
     .check = int_check,
-    .parts = parts,
-    .item = item_of,
+    .pack = &(const struct method_pack){ .parts = parts, .item = item_of },
 };

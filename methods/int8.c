@@ -22,9 +22,7 @@ const struct method method_int8 = {
     .name = "int8",
     .summary = "quantises keys and values per token to 8 bits",
     .source = "per-token 8-bit KV caches, as LMDeploy's",
-    .kind = METHOD_QUANTISE,
     .param = { PARAM_INT_GROUP },
     .check = int_check,
-    .parts = parts,
-    .item = item_of,
+    .pack = &(const struct method_pack){ .parts = parts, .item = item_of },
 };

@@ -147,7 +147,6 @@ const struct method method_keydiff = {
     .name = "keydiff",
     .summary = "drops keys most like the average key",
     .source = "Park et al. 2025 (arXiv 2504.15364), kvpress KeyDiffPress",
-    .kind = METHOD_DROP,
     .param = { PARAM_DROP,
                { .name = "block",
                  .min = 0,
@@ -155,7 +154,5 @@ const struct method method_keydiff = {
                  .otherwise = 0,
                  .whole = true,
                  .help = "tokens that are scored together with those kept so far; 0: all at once" } },
-    .score = score,
-    .score_head = score_blocks,
-    .by_drop = by_drop,
+    .drop = &(const struct method_drop){ .scores = { .all = score, .head = score_blocks, .by_drop = by_drop } },
 };

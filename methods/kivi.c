@@ -85,7 +85,6 @@ const struct method method_kivi = {
     .name = "kivi",
     .summary = "quantises keys per channel, values per token",
     .source = "Liu et al. 2024 (arXiv 2402.02750), github.com/jy-yuan/KIVI",
-    .kind = METHOD_QUANTISE,
     .param = { { .name = "bits",
                  .min = 2,
                  .max = 4,
@@ -105,6 +104,5 @@ const struct method method_kivi = {
                  .whole = true,
                  .help = "recent tokens kept in full" } },
     .check = check,
-    .parts = parts,
-    .item = item_of,
+    .pack = &(const struct method_pack){ .parts = parts, .item = item_of },
 };

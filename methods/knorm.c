@@ -20,7 +20,6 @@ const struct method method_knorm = {
     .name = "knorm",
     .summary = "drops keys of high norm",
     .source = "Devoto et al. 2024 (arXiv 2406.11430), kvpress KnormPress",
-    .kind = METHOD_DROP,
     .param = { PARAM_DROP },
-    .score = score,
+    .drop = &(const struct method_drop){ .scores = { .all = score } },
 };

@@ -68,7 +68,6 @@ const struct method method_kvzip = {
     .name = "kvzip",
     .summary = "keeps what the model reads when it repeats the context",
     .source = "Kim et al. 2025 (arXiv 2505.23416), kvpress KVzipPress",
-    .kind = METHOD_DROP,
     .needs = NEED_REPEAT,
     .param = { PARAM_DROP,
                { .name = "prefix",
@@ -80,6 +79,5 @@ const struct method method_kvzip = {
                  .words = overs,
                  .budget = true,
                  .help = "the pairs that are compared: of all layers, or of each" } },
-    .score = score,
-    .share = share,
+    .drop = &(const struct method_drop){ .scores = { .all = score }, .share = share },
 };

@@ -118,7 +118,6 @@ const struct method method_lagkv = {
     .name = "lagkv",
     .summary = "drops tokens that spread least over those that follow",
     .source = "Liang et al. 2025 (arXiv 2504.04704), kvpress LagKVPress",
-    .kind = METHOD_DROP,
     .param = { PARAM_DROP,
                PARAM_N_SINK,
                { .name = "lag",
@@ -127,5 +126,5 @@ const struct method method_lagkv = {
                  .otherwise = 128,
                  .whole = true,
                  .help = "tokens of a partition" } },
-    .score_head = score_head,
+    .drop = &(const struct method_drop){ .scores = { .head = score_head } },
 };

@@ -180,11 +180,10 @@ const struct method method_merge_cos = {
     .name = "merge_cos",
     .summary = "folds dropped values into those of the most similar kept keys",
     .source = "kvpress MergingPress, after Bolya et al. 2023 (arXiv 2210.09461), Wan et al. 2024 (arXiv 2406.13035)",
-    .kind = METHOD_MERGE,
     .param = { { .name = "threshold",
                  .min = 0,
                  .max = 1,
                  .otherwise = 0,
                  .help = "least cosine of keys at which tokens are merged" } },
-    .merge = merge,
+    .merge = &(const struct method_merge){ .merge = merge },
 };

@@ -64,7 +64,7 @@ static int merge_head(const struct evp_head *head, void *arg, struct err *err)
 
     for (size_t i = 0; i < (size_t)kept.n; i++)
         memcpy(v + i * row, head->v + (size_t)kept.at[i] * row, row * sizeof(*v));
-    return m->job->stage->method->merge(head, &kept, m->job->stage->value, v, err);
+    return m->job->stage->method->merge->merge(head, &kept, m->job->stage->value, v, err);
 }
 
 static int write_layer(int layer, void *arg, struct err *err)

@@ -12,13 +12,13 @@
  * A variant holds plain rows, so decoding needs no special case.
  *
  * To add a method:
- *   1. methods/NAME.c with its definition, its source and its struct method;
+ *   1. methods/NAME.c with its definition, its source and its struct method, which points at the struct of its kind;
  *   2. its extern in methods/registry.h and its line in methods/registry.c;
  *   3. if it needs more than K, V, window queries and column sums: a bit in enum method_need, saved by
  *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes(); a pass of its own, as
  *      that in engine/transformer/repeat.c, also in engine/transformer/plan.c;
- *   4. its scores from ops of the device (kernels/backend.h); score_bytes must return the pool memory that it takes
- *      while it scores. Where no op computes them and speed does not suffer: score_head, on the host
+ *   4. its scores from ops of the device (kernels/backend.h); scores.bytes must return the pool memory that it takes
+ *      while it scores. Where no op computes them and speed does not suffer: scores.head, on the host
  *      (methods/head_work.h);
  *   5. its config names, sizes and variants in tests/unit/methods.c and tests/unit/variants.c, and its name in the
  *      messages there that list methods;
@@ -26,9 +26,9 @@
  *      positions and answers with kvpress or another independent implementation;
  *   7. its name in docs/profiling.md, in cmd/tiers_for.c if engines can hold what it keeps, and a config of it in the
  *      list `all` of config.c.
- * A new kind of stage goes into enum method_kind, in the order of the chain, and into check_chain() in config.c. A
- * table's columns are the same for every method; a method that measures something more adds a column as
- * profiler/table/table_column.h says.
+ * A new kind of stage goes into enum method_kind, in the order of the chain, gets a struct below, and goes into
+ * check_chain() in config.c. A table's columns are the same for every method; a method that measures something more
+ * adds a column as profiler/table/table_column.h says.
  *
  * Each methods/NAME.c opens with the method's exact definition and its source. Bytes are counted in the model's serving
  * dtype of 2 bytes per number, whatever dtype the backend computes in. They include scales, minima and the lengths of
@@ -93,7 +93,7 @@ struct layer_scores {
     const struct config_stage *drop; // the dropping method that gave the scores
     int layer, n_keep;               // pairs that each head keeps
     float *score;                    // (G, T)
-    int *length;                     // [G]: pairs that each head keeps: n_keep, unless the stage is ragged and sets it
+    int *length;                     // [G]: pairs that each head keeps: n_keep, unless a budget with `most` sets it
 };
 
 struct method_param {
@@ -162,7 +162,7 @@ struct stored_layer {
     int number, n;            // of the layer; rows that are read of each head
     const int32_t *kept;      // (G, n): their ascending positions, in host memory; NULL where all are read
     const float *score;       // (T) of a head, in host memory
-    struct packed_part *part; // as layer_parts() lists them, with memory
+    struct packed_part *part; // as parts() lists them, with memory
 };
 
 /* The keys or the values of one layer in host memory. */
@@ -172,86 +172,113 @@ struct coded_rows {
     struct layer_lengths lengths;
     bool keys;                // or values
     float *x;                 // (sum of n, K): head after head
-    struct packed_part *part; // the layer's, as layer_parts() lists them
+    struct packed_part *part; // the layer's, as parts() lists them
+};
+
+/* Distributes the pairs that a layer keeps over its heads: one of these. */
+struct method_budget {
+    /* A layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others are the best of
+     * the layer's other pairs. */
+    int (*floor)(const double *value, int n_keep);
+    /* Rewrites the scores of a layer for one drop. */
+    int (*rescore)(const struct layer_scores *layer, const double *value, struct err *err);
+    /* With rescore: pairs that each head keeps at most. NULL: as many of a layer as without the budget. */
+    int (*most)(const double *value, double drop, int n_tokens);
+};
+
+/* The scores of every KV pair, by one of the first three. They do not depend on parameters with `budget`, unless
+ * by_drop (NULL: no) says that they do; then each drop is scored by itself. */
+struct method_scores {
+    /* Of all heads, (L * G, T) f32 on the device. It may take memory from the pool; the caller resets the pool. */
+    int (*all)(const struct kv_full *full, const double *value, float *score, struct err *err);
+    /* Of one head, (T), on the host; several threads call it at once (methods/head_work.h). */
+    int (*head)(const struct evp_head *head, const double *value, float *score, struct err *err);
+    /* As `all`, and gives every layer a share (L), 0 .. 1. */
+    int (*shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
+    /* The pool memory that it takes, when `window` queries are saved; NULL: none. */
+    size_t (*bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
+    bool (*by_drop)(const double *value);
+};
+
+/* A dropping method that keeps all rows, of which it reads some to answer, and takes no other stage beside it: share *
+ * T of each head in a layer with this share, those with the highest scores. */
+struct method_stored {
+    /* A layer's tensors of the rows that are not read, behind `k` and `v`; returns how many. */
+    int (*parts)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths,
+                 struct packed_part part[PART_MAX]);
+    /* Fills them. */
+    int (*store)(const struct stored_layer *layer, const double *value, struct err *err);
+    /* Bytes of a layer that are not read. */
+    int64_t (*unread)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths);
+};
+
+/* Says which pairs are kept: the first parameter is `drop`. */
+struct method_drop {
+    struct method_scores scores;
+    /* Pairs that each head of a layer keeps, 1 .. n_tokens; NULL: (int)(n_tokens * (1 - drop)), at least 1. */
+    int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
+    /* Instead of keep, and without a budget: the heads of how many layers share, 1 or all, and the pairs that they keep
+     * together. */
+    struct config_share (*share)(const double *value, const struct kv_shape *shape, int n_tokens);
+    const struct method_stored *stored;
+    const struct evp_method *plugin; // a user's own, which scores, says its window, and may say what it keeps; or NULL
+};
+
+/* Changes v (n, K), copies of the values that a head keeps, by those that it drops; on the host, by several threads at
+ * once. scores, or none: what it needs to know of every pair. */
+struct method_merge {
+    int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
+                 struct err *err);
+    struct method_scores scores;
+};
+
+/* A quantiser that works in host memory and packs all rows. */
+struct method_coder {
+    /* A layer's tensors of all heads together, behind `k` and `v`, which have no rows; returns how many. */
+    int (*parts)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths,
+                 struct packed_part part[PART_MAX]);
+    /* Allocates and fills the tensors of the keys or values, and sets the sizes that depend on them. */
+    int (*encode)(const struct coded_rows *rows, struct err *err);
+    /* Fills the rows from the tensors. ERR_FORMAT: they are damaged. */
+    int (*decode)(const struct coded_rows *rows, struct err *err);
+    /* Does the size of tensor i of a file, which depends on the data, agree with the others? part[].at may be any
+     * address. */
+    bool (*check_part)(const struct packed_part *part, int i);
+};
+
+/* Packs the kept rows: `rows`, or `parts` and `item`, or a coder. */
+struct method_pack {
+    /* Every row is packed by itself, in these formats. */
+    struct quant_pair (*rows)(const double *value, int head_dim);
+    /* The matrices that n tokens of one head become, `k` and `v` included; returns how many; n tokens in one head take
+     * at least the bytes of the same tokens in several heads, but for those that a head of no tokens takes. */
+    int (*parts)(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX]);
+    /* The keys or values of head g for the backend's quantise and dequantise. */
+    struct quant_item (*item)(const struct packed_layer *layer, int g, enum kv_side side);
+    /* Numbers that both need, made once for a variant; the caller frees them. NULL: none; if it returns NULL, memory
+     * ran out. */
+    float *(*constants)(const double *value, int head_dim);
+    /* Of a dropping method that packs some of the rows that it keeps, and takes no other stage beside it: how many of
+     * n_keep rows of each head stay whole in a layer with this share (scores.shares), the best ones; not fewer with a
+     * larger share. The others are packed; they come first. */
+    int (*whole)(const double *value, double share, int n_keep);
+    const struct method_coder *coder;
 };
 
 struct method {
-    const char *name, *summary, *source; // source: the paper or code that it follows
-    enum method_kind kind;
+    const char *name, *summary, *source;      // source: the paper or code that it follows
     unsigned needs;                           // enum method_need
     int (*window)(const double *value);       // last tokens whose queries it needs, or NULL
-    bool ragged;                              // how many pairs a head keeps depends on the data
     struct method_param param[CONFIG_PARAMS]; // name NULL ends; the first of a dropping method is `drop`
 
     /* Checks that bounds cannot express, or NULL. head_dim 0: the model is not known yet. */
     int (*check)(const double *value, int head_dim, struct err *err);
 
-    /* METHOD_BUDGET: a layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others
-     * are the best of the layer's other pairs. rescore, instead of floor: rewrites the scores of a layer for one drop.
-     * most: pairs that each head keeps at most; NULL: the budget keeps as many of a layer as would be kept without
-     * it. */
-    int (*floor)(const double *value, int n_keep);
-    int (*rescore)(const struct layer_scores *layer, const double *value, struct err *err);
-    int (*most)(const double *value, double drop, int n_tokens);
-
-    /* METHOD_DROP. score: the scores of all heads, (L * G, T) f32 on the device. They do not depend on parameters with
-     * `budget`, unless by_drop (NULL: no) says that they do; then each drop is scored by itself. It may take memory
-     * from the pool; the caller resets the pool. score_bytes: how much, when `window` queries are saved; NULL: none.
-     * score_head, instead of score: the scores of one head, (T), on the host; several threads call it at once
-     * (methods/head_work.h). keep: pairs that each head of a layer keeps, 1 .. n_tokens; NULL: (int)(n_tokens * (1 -
-     * drop)), at least 1. */
-    int (*score)(const struct kv_full *full, const double *value, float *score, struct err *err);
-    int (*score_head)(const struct evp_head *head, const double *value, float *score, struct err *err);
-    size_t (*score_bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
-    bool (*by_drop)(const double *value);
-    int (*keep)(const double *value, const struct kv_shape *shape, int n_tokens, int layer);
-
-    /* METHOD_DROP whose heads share the pairs that they keep, without a budget and instead of `keep`: the heads of how
-     * many layers share, 1 or all, and the pairs that they keep together. NULL: each head keeps its own. */
-    struct config_share (*share)(const double *value, const struct kv_shape *shape, int n_tokens);
-
-    /* METHOD_DROP that packs some of the rows that it keeps, and takes no other stage beside it. score_shares, instead
-     * of score, also gives every layer a share (L), 0 .. 1. whole: how many of n_keep rows of each head stay whole in a
-     * layer with this share, the best ones; not fewer with a larger share. The others are packed by the functions
-     * below; they come first. */
-    int (*score_shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
-    int (*whole)(const double *value, double share, int n_keep);
-
-    /* METHOD_DROP that keeps all rows, of which it reads some to answer, and takes no other stage beside it: share * T
-     * of each head in a layer with this share (score_shares), those with the highest scores. unread: bytes of a layer
-     * that are not read. store: fills the tensors of layer_parts(), which have the other rows. */
-    int64_t (*unread)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths);
-    int (*store)(const struct stored_layer *layer, const double *value, struct err *err);
-
-    /* METHOD_MERGE: changes v (n, K), copies of the values that a head keeps, by those that it drops; on the host, by
-     * several threads at once. Its score, or NULL, is what it needs to know of every pair. */
-    int (*merge)(const struct evp_head *head, const struct host_kept *kept, const double *value, float *v,
-                 struct err *err);
-
-    /* METHOD_QUANTISE, and methods with `whole`. rows: every row is packed by itself, in these formats. Otherwise
-     * parts: the matrices that n tokens of one head become, `k` and `v` included; returns how many; n tokens in one
-     * head take at least the bytes of the same tokens in several heads, but for those that a head of no tokens takes.
-     * item: the keys or values of head g for the backend's quantise and dequantise. constants: numbers that both need,
-     * made once for a variant; the caller frees them. NULL: none; if it returns NULL, memory ran out. */
-    struct quant_pair (*rows)(const double *value, int head_dim);
-    int (*parts)(const double *value, int head_dim, int n, struct head_part part[HEAD_PART_MAX]);
-    struct quant_item (*item)(const struct packed_layer *layer, int g, enum kv_side side);
-    float *(*constants)(const double *value, int head_dim);
-
-    /* METHOD_QUANTISE instead of these, for a quantiser that works in host memory and packs all rows. layer_parts: a
-     * layer's tensors of all heads together, beside `k` and `v`, which have no rows (with `store`, those that are
-     * read); returns how many. encode:
-     * allocates and fills the tensors of the keys or values, and sets the sizes that depend on them. decode: fills the
-     * rows from the tensors. ERR_FORMAT: they are damaged. check_part: does the size of tensor i of a file, which
-     * depends on the data, agree with the others? part[].at may be any address. */
-    int (*layer_parts)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths,
-                       struct packed_part part[PART_MAX]);
-    int (*encode)(const struct coded_rows *rows, struct err *err);
-    int (*decode)(const struct coded_rows *rows, struct err *err);
-    bool (*check_part)(const struct packed_part *part, int i);
-
-    const struct evp_method *plugin; // a dropping method of a user's own, which scores, says its window, and may say
-                                     // what it keeps; NULL: one of ours
+    /* One of these is given; a dropping method may also pack. */
+    const struct method_budget *budget;
+    const struct method_drop *drop;
+    const struct method_merge *merge;
+    const struct method_pack *pack;
 };
 
 /* The registry, in print order, NULL-terminated. method_find: by name, in any case; NULL: unknown. method_add: adds one
@@ -259,6 +286,7 @@ struct method {
 enum { METHODS_MAX = 64 };
 extern const struct method *method_registry[METHODS_MAX + 1];
 bool method_add(const struct method *m);
+enum method_kind method_kind(const struct method *m);
 const struct method *method_find(const char *name, size_t n);
 
 /* ---- a config and a model ---------------------------------------------- */
@@ -324,7 +352,7 @@ struct variant {
     struct kv_shape shape;
     int n_tokens;                // the context's original length: the position of the next token
     struct kv_rows *rows;        // [L * G]; rows are in the pool, for `none` in the full cache
-    int64_t bytes, bytes_read;   // of all tensors; of what is read to answer, less with methods that have `unread`
+    int64_t bytes, bytes_read;   // of all tensors; of what is read to answer, less with methods that have `stored`
     double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
     /* Seconds to make this variant alone, including scoring even where scores were reused; and to restore plain rows
      * when it is loaded (0 unless quantised). */

@@ -60,17 +60,21 @@ static const char *text_or(const char *text, const char *otherwise)
 
 static int add(const struct evp_method *given, struct err *err)
 {
-    struct method *m = calloc(1, sizeof(*m)); // for the life of the process
+    struct added {
+        struct method method;
+        struct method_drop drop;
+    } *added = calloc(1, sizeof(*added)); // for the life of the process
 
-    if (!m)
+    if (!added)
         return err_nomem(err);
+    struct method *m = &added->method;
+    added->drop.plugin = given;
     *m = (struct method){ .name = given->name,
                           .summary = text_or(given->summary, "a method of your own"),
                           .source = text_or(given->source, "a plug-in"),
-                          .kind = METHOD_DROP,
                           .needs = (given->window ? NEED_WINDOW_Q : 0u) | (given->column_sums ? NEED_COLUMN_SUMS : 0u),
                           .param = { PARAM_DROP },
-                          .plugin = given };
+                          .drop = &added->drop };
     for (int i = 0; given->param && given->param[i].name; i++) {
         const struct evp_param *p = &given->param[i];
         m->param[i + 1] = (struct method_param){ .name = p->name,
@@ -83,7 +87,7 @@ static int add(const struct evp_method *given, struct err *err)
     }
     if (method_add(m))
         return 0;
-    free(m);
+    free(added);
     return err_set(err, ERR_USAGE, "there are more than %d methods", METHODS_MAX);
 }
 
@@ -123,7 +127,7 @@ int method_plugin_score(const struct method *m, const struct evp_head *head, con
                         struct err *err)
 {
     char why[EVP_METHOD_WHY] = "";
-    int code = m->plugin->score(head, value, score, why);
+    int code = m->drop->plugin->score(head, value, score, why);
 
     why[sizeof(why) - 1] = '\0';
     return code ? err_set(err, ERR_FAIL, "it failed in head %d of layer %d: %s", head->head, head->layer,
@@ -136,7 +140,7 @@ int method_plugin_score(const struct method *m, const struct evp_head *head, con
 int method_plugin_keep(const struct kv_full *full, const struct config *config, struct err *err)
 {
     const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
-    const struct evp_method *plugin = drop ? drop->method->plugin : NULL;
+    const struct evp_method *plugin = drop ? drop->method->drop->plugin : NULL;
 
     for (int l = 0; plugin && plugin->keep && l < full->shape.n_layers; l++) {
         int n = plugin->keep(drop->value, full->n_tokens, l, full->shape.n_layers);

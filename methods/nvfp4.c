@@ -33,7 +33,6 @@ const struct method method_nvfp4 = {
     .name = "nvfp4",
     .summary = "quantises to e2m1 with a scale for each 16 numbers",
     .source = "NVIDIA's NVFP4, FlashInfer's nvfp4_quantize_paged_kv_cache",
-    .kind = METHOD_QUANTISE,
     .check = check,
-    .rows = rows_of,
+    .pack = &(const struct method_pack){ .rows = rows_of },
 };

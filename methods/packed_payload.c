@@ -159,10 +159,11 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
 /* Checks the sizes that a file chose. */
 static int check_sizes(const struct packed_payload *p, int layer, const struct packed_part *part, struct err *err)
 {
-    const struct config_stage *quantise = config_stage_of(&p->config, METHOD_QUANTISE);
+    const struct config_stage *packer = config_packer(&p->config);
+    const struct method_coder *coder = packer ? packer->method->pack->coder : NULL;
 
-    for (int i = 0; quantise && quantise->method->check_part && i < PART_MAX; i++)
-        if (part[i].at_most && !quantise->method->check_part(part, i))
+    for (int i = 0; coder && i < PART_MAX; i++)
+        if (part[i].at_most && !coder->check_part(part, i))
             return err_set(err, ERR_FORMAT, "the size of tensor 'layers.%d.%s' is not what its streams take", layer,
                            part[i].name);
     return 0;

@@ -34,7 +34,6 @@ const struct method method_pyramidkv = {
     .name = "pyramidkv",
     .summary = "snapkv with smaller budgets in later layers",
     .source = "Cai et al. 2024 (arXiv 2406.02069), kvpress PyramidKVPress",
-    .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
     .window = snapkv_window,
     .param = { PARAM_DROP,
@@ -48,7 +47,5 @@ const struct method method_pyramidkv = {
                  .budget = true,
                  .help = "mean budget of a layer / budget of the last layer" } },
     .check = snapkv_check,
-    .score = snapkv_score,
-    .score_bytes = snapkv_bytes,
-    .keep = keep,
+    .drop = &(const struct method_drop){ .scores = { .all = snapkv_score, .bytes = snapkv_bytes }, .keep = keep },
 };

@@ -32,15 +32,15 @@ static int row_parts(const struct quant_pair *pair, int n, struct head_part part
 
 int quantiser_parts(const struct config_stage *stage, int head_dim, int n, struct head_part part[HEAD_PART_MAX])
 {
-    if (!stage->method->rows)
-        return stage->method->parts(stage->value, head_dim, n, part);
-    const struct quant_pair pair = stage->method->rows(stage->value, head_dim);
+    if (!stage->method->pack->rows)
+        return stage->method->pack->parts(stage->value, head_dim, n, part);
+    const struct quant_pair pair = stage->method->pack->rows(stage->value, head_dim);
     return row_parts(&pair, n, part);
 }
 
 static struct quant_item row_item(const struct packed_layer *layer, int g, enum kv_side side)
 {
-    const struct quant_pair pair = layer->stage->method->rows(layer->stage->value, layer->shape->head_dim);
+    const struct quant_pair pair = layer->stage->method->pack->rows(layer->stage->value, layer->shape->head_dim);
     struct head_part part[HEAD_PART_MAX];
     int keys = side_parts(&pair.side[KEYS], KEYS, 0, part);
     void *const *at = layer->at + g * HEAD_PART_MAX + 1 + (side == VALUES ? keys : 0); // codes, scales, head
@@ -63,12 +63,12 @@ static struct quant_item row_item(const struct packed_layer *layer, int g, enum 
 void quantise_heads(struct backend *be, const struct packed_layer *layer, quantise_op *op)
 {
     enum { TOGETHER = 64 };
-    const struct method *m = layer->stage->method;
+    const struct method_pack *pack = layer->stage->method->pack;
     struct quant_item some[TOGETHER];
     int n = 0, n_items = 2 * layer->shape->n_kv_heads;
 
     for (int i = 0; i < n_items; i++) {
-        some[n++] = (m->rows ? row_item : m->item)(layer, i / 2, i % 2 ? VALUES : KEYS);
+        some[n++] = (pack->rows ? row_item : pack->item)(layer, i / 2, i % 2 ? VALUES : KEYS);
         if (n == TOGETHER || i + 1 == n_items) {
             op(be, some, n);
             n = 0;

@@ -45,7 +45,6 @@ const struct method method_random = {
     .name = "random",
     .summary = "keeps pairs by chance, as a control",
     .source = "kvpress RandomPress",
-    .kind = METHOD_DROP,
     .param = { PARAM_DROP,
                { .name = "seed",
                  .min = 0,
@@ -53,5 +52,5 @@ const struct method method_random = {
                  .otherwise = 0,
                  .whole = true,
                  .help = "of the random numbers" } },
-    .score = score,
+    .drop = &(const struct method_drop){ .scores = { .all = score } },
 };

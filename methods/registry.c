@@ -23,6 +23,11 @@ const struct method *method_find(const char *name, size_t n)
     return NULL;
 }
 
+enum method_kind method_kind(const struct method *m)
+{
+    return m->budget ? METHOD_BUDGET : m->drop ? METHOD_DROP : m->merge ? METHOD_MERGE : METHOD_QUANTISE;
+}
+
 bool method_add(const struct method *m)
 {
     int n = 0;

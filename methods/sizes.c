@@ -22,7 +22,7 @@ int config_check(const struct config *config, const struct kv_shape *shape, stru
 const struct config_stage *config_stage_of(const struct config *config, enum method_kind kind)
 {
     for (int i = 0; i < config->n_stages; i++)
-        if (config->stage[i].method->kind == kind)
+        if (method_kind(config->stage[i].method) == kind)
             return &config->stage[i];
     return NULL;
 }
@@ -31,7 +31,7 @@ const struct config_stage *config_packer(const struct config *config)
 {
     const struct config_stage *last = config->n_stages ? &config->stage[config->n_stages - 1] : NULL;
 
-    return last && (last->method->rows || last->method->item || last->method->encode) ? last : NULL;
+    return last && last->method->pack ? last : NULL;
 }
 
 /* ---- rows --------------------------------------------------------------- */
@@ -45,7 +45,7 @@ int keep_of_drop(double drop, int n_tokens)
 
 bool reads_part(const struct config *config)
 {
-    return config->n_stages == 1 && config->stage[0].method->store;
+    return config->n_stages == 1 && config->stage[0].method->drop && config->stage[0].method->drop->stored;
 }
 
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
@@ -56,12 +56,12 @@ int config_n_keep(const struct config *config, const struct kv_shape *shape, int
         return n_tokens;
     if (!config_knows_rows(config)) {
         const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
-        return budget->method->most(budget->value, drop->value[0], n_tokens); // the first parameter is drop
+        return budget->method->budget->most(budget->value, drop->value[0], n_tokens); // the first parameter is drop
     }
-    if (drop->method->keep)
-        return drop->method->keep(drop->value, shape, n_tokens, layer);
-    if (drop->method->plugin && drop->method->plugin->keep) {
-        int n = drop->method->plugin->keep(drop->value, n_tokens, layer, shape->n_layers);
+    if (drop->method->drop->keep)
+        return drop->method->drop->keep(drop->value, shape, n_tokens, layer);
+    if (drop->method->drop->plugin && drop->method->drop->plugin->keep) {
+        int n = drop->method->drop->plugin->keep(drop->value, n_tokens, layer, shape->n_layers);
         return n < 1 ? 1 : n > n_tokens ? n_tokens : n; // compressor_new() refuses other numbers
     }
     return keep_of_drop(drop->value[0], n_tokens);
@@ -71,7 +71,7 @@ bool config_knows_rows(const struct config *config)
 {
     const struct config_stage *budget = config_stage_of(config, METHOD_BUDGET);
 
-    return (!budget || !budget->method->most) && !reads_part(config);
+    return (!budget || !budget->method->budget->most) && !reads_part(config);
 }
 
 struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
@@ -79,13 +79,13 @@ struct config_share config_share(const struct config *config, const struct kv_sh
     const struct config_stage *drop = config_stage_of(config, METHOD_DROP),
                               *budget = config_stage_of(config, METHOD_BUDGET);
 
-    if (drop && drop->method->share)
-        return drop->method->share(drop->value, shape, n_tokens);
+    if (drop && drop->method->drop->share)
+        return drop->method->drop->share(drop->value, shape, n_tokens);
     int n = config_n_keep(config, shape, n_tokens, layer);
-    bool shares = budget && budget->method->floor;
+    bool shares = budget && budget->method->budget->floor;
     return (struct config_share){ .layers = shares ? 1 : 0,
                                   .pairs = (int64_t)shape->n_kv_heads * n,
-                                  .floor = shares ? budget->method->floor(budget->value, n) : 0 };
+                                  .floor = shares ? budget->method->budget->floor(budget->value, n) : 0 };
 }
 
 /* The pairs that all layers keep. */
@@ -108,10 +108,11 @@ double config_keep_frac(const struct config *config, const struct kv_shape *shap
 
 bool config_is_ragged(const struct config *config)
 {
-    for (int i = 0; i < config->n_stages; i++)
-        if (config->stage[i].method->ragged || config->stage[i].method->share)
-            return true;
-    return false;
+    const struct config_stage *drop = config_stage_of(config, METHOD_DROP),
+                              *budget = config_stage_of(config, METHOD_BUDGET);
+
+    return (drop && (drop->method->drop->share || drop->method->drop->stored)) ||
+           (budget && (budget->method->budget->floor || budget->method->budget->most));
 }
 
 /* ---- tensors ------------------------------------------------------------ */
@@ -120,18 +121,18 @@ int config_least_whole(const struct config *config, int n_keep)
 {
     const struct config_stage *packer = config_packer(config);
 
-    return packer && packer->method->whole ? packer->method->whole(packer->value, 0, n_keep) : -1;
+    return packer && packer->method->pack->whole ? packer->method->pack->whole(packer->value, 0, n_keep) : -1;
 }
 
 int parts_of_head(const struct config *config, const struct kv_shape *shape, const struct head_length *length,
                   struct head_part part[HEAD_PART_MAX])
 {
     const struct config_stage *packer = config_packer(config);
-    int whole = packer && packer->method->whole ? length->whole : 0, n_parts = 2;
+    int whole = packer && packer->method->pack->whole ? length->whole : 0, n_parts = 2;
 
     part[0] = (struct head_part){ "k", DTYPE_BF16, length->n, shape->head_dim };
     part[1] = (struct head_part){ "v", DTYPE_BF16, length->n, shape->head_dim };
-    if (packer && packer->method->encode)
+    if (packer && packer->method->pack->coder)
         part[0].rows = part[1].rows = 0; // layer_parts() has all rows
     else if (packer)
         n_parts = quantiser_parts(packer, shape->head_dim, length->n - whole, part);
@@ -161,7 +162,7 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
     int G = shape->n_kv_heads, n_parts = 0;
     int64_t rows[HEAD_PART_MAX] = { 0 }, numbers[HEAD_PART_MAX] = { 0 };
     struct head_part head[HEAD_PART_MAX];
-    const struct config_stage *last = config->n_stages ? &config->stage[config->n_stages - 1] : NULL;
+    const struct config_stage *packer = config_packer(config);
     bool ragged = config_is_ragged(config);
 
     for (int g = 0; g < G; g++) {
@@ -177,8 +178,10 @@ static int parts_of_layer(const struct config *config, const struct kv_shape *sh
         part[i] = ragged ? ragged_part(h, rows[i], numbers[i])
                          : (struct packed_part){ h->name, h->dtype, 3, { G, h->rows, h->cols }, NULL, false };
     }
-    if (last && last->method->layer_parts)
-        n_parts += last->method->layer_parts(last->value, shape, lengths, part + n_parts);
+    if (packer && packer->method->pack->coder)
+        n_parts += packer->method->pack->coder->parts(packer->value, shape, lengths, part + n_parts);
+    if (reads_part(config))
+        n_parts += config->stage[0].method->drop->stored->parts(config->stage[0].value, shape, lengths, part + n_parts);
     if (ragged)
         part[n_parts++] = (struct packed_part){ "lengths", DTYPE_I32, 1, { G }, NULL, false };
     return n_parts;
@@ -206,7 +209,7 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
     const struct config_stage *packer = config_packer(config);
 
     if (!config_knows_rows(config) ||
-        (packer && (config_is_ragged(config) || packer->method->layer_parts || packer->method->whole)))
+        (packer && (config_is_ragged(config) || packer->method->pack->coder || packer->method->pack->whole)))
         return -1; // the scores decide; or a head's packed share depends on its length, its numbers, or the attention
     if (config_is_ragged(config))
         return pairs_kept(config, shape, n_tokens) * kv_bytes(&(struct kv_shape){ 1, 1, 1, shape->head_dim, 0 }, 1) +
@@ -236,7 +239,7 @@ void configs_need(const struct config *const *configs, int n, unsigned *needs, i
         for (int s = 0; s < configs[i]->n_stages; s++) {
             const struct config_stage *stage = &configs[i]->stage[s];
             int w = stage->method->window ? stage->method->window(stage->value) : 0;
-            w = stage->method->plugin ? stage->method->plugin->window : w;
+            w = stage->method->drop && stage->method->drop->plugin ? stage->method->drop->plugin->window : w;
             *needs |= stage->method->needs;
             *window = w > *window ? w : *window;
         }
@@ -264,10 +267,12 @@ size_t configs_side_bytes(const struct config *const *configs, int n, const stru
 
 bool same_scores(const struct config_stage *a, const struct config_stage *b)
 {
-    if (a->method->score != b->method->score || a->method->score_head != b->method->score_head ||
-        a->method->plugin != b->method->plugin || a->method->score_shares != b->method->score_shares)
+    const struct method_scores *x = scores_of(a->method), *y = scores_of(b->method);
+
+    if (x->all != y->all || x->head != y->head || x->shares != y->shares ||
+        (!x->all && !x->head && !x->shares && a->method != b->method))
         return false;
-    bool by_drop = a->method->by_drop && a->method->by_drop(a->value);
+    bool by_drop = x->by_drop && x->by_drop(a->value);
     for (int i = 0; i < CONFIG_PARAMS && a->method->param[i].name && b->method->param[i].name; i++)
         if ((!a->method->param[i].budget || by_drop) && a->value[i] != b->value[i])
             return false;
@@ -276,9 +281,14 @@ bool same_scores(const struct config_stage *a, const struct config_stage *b)
 
 const enum method_kind scored_kind[SCORED_KINDS] = { METHOD_DROP, METHOD_MERGE };
 
+const struct method_scores *scores_of(const struct method *m)
+{
+    return m->drop ? &m->drop->scores : &m->merge->scores;
+}
+
 bool has_scores(const struct method *m)
 {
-    return m->score || m->score_head || m->score_shares || m->plugin;
+    return m->drop || (m->merge && m->merge->scores.all);
 }
 
 const struct config_stage *new_scores(const struct config *const *configs, int i, enum method_kind kind)
@@ -308,8 +318,8 @@ struct memory_need configs_score_bytes(const struct config *const *configs, int 
         const struct config_stage *stage = new_scores(configs, i / SCORED_KINDS, scored_kind[i % SCORED_KINDS]);
         if (!stage)
             continue;
-        size_t making =
-            stage->method->score_bytes ? stage->method->score_bytes(stage->value, shape, n_tokens, window) : 0;
+        const struct method_scores *scores = scores_of(stage->method);
+        size_t making = scores->bytes ? scores->bytes(stage->value, shape, n_tokens, window) : 0;
         need.kept += score_bytes(shape, n_tokens);
         need.making = making > need.making ? making : need.making;
     }
@@ -378,7 +388,7 @@ struct variant_sizes config_sizes(const struct config *config, const struct kv_s
         s.kept = pairs * sizeof(int32_t);
     if (config_share(config, shape, n_tokens, 0).layers > 0)
         s.counts = (size_t)shape->n_layers * G * sizeof(int32_t);
-    if (budget && budget->method->rescore)
+    if (budget && budget->method->budget->rescore)
         s.scores = score_bytes(shape, n_tokens);
     return s;
 }

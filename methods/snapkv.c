@@ -67,11 +67,9 @@ const struct method method_snapkv = {
     .name = "snapkv",
     .summary = "keeps what the context's last tokens attend to",
     .source = "Li et al. 2024 (arXiv 2404.14469), kvpress SnapKVPress",
-    .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
     .window = snapkv_window,
     .param = { PARAM_DROP, PARAM_WINDOW, PARAM_KERNEL },
     .check = snapkv_check,
-    .score = snapkv_score,
-    .score_bytes = snapkv_bytes,
+    .drop = &(const struct method_drop){ .scores = { .all = snapkv_score, .bytes = snapkv_bytes } },
 };

@@ -31,7 +31,6 @@ const struct method method_streamingllm = {
     .name = "streamingllm",
     .summary = "keeps the first tokens and the most recent",
     .source = "Xiao et al. 2024 (arXiv 2309.17453), kvpress StreamingLLMPress",
-    .kind = METHOD_DROP,
     .param = { PARAM_DROP, PARAM_N_SINK },
-    .score = score,
+    .drop = &(const struct method_drop){ .scores = { .all = score } },
 };

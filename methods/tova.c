@@ -45,7 +45,6 @@ const struct method method_tova = {
     .name = "tova",
     .summary = "keeps what the context's last token attends to",
     .source = "Oren et al. 2024 (arXiv 2401.06104), kvpress TOVAPress",
-    .kind = METHOD_DROP,
     .needs = NEED_WINDOW_Q,
     .window = window,
     .param = { PARAM_DROP,
@@ -53,6 +52,5 @@ const struct method method_tova = {
                  .otherwise = HEADS_ALL,
                  .words = heads,
                  .help = "query heads that score a kv head: all of the layer, or its own" } },
-    .score = score,
-    .score_bytes = score_bytes,
+    .drop = &(const struct method_drop){ .scores = { .all = score, .bytes = score_bytes } },
 };

@@ -81,7 +81,6 @@ const struct method method_turboquant = {
     .name = "turboquant",
     .summary = "rotates keys and values, and quantises to a codebook",
     .source = "Zandieh et al. 2025 (arXiv 2504.19874), LMCache's and OmarHory's turboquant",
-    .kind = METHOD_QUANTISE,
     .param = { { .name = "bits",
                  .min = 3,
                  .max = 4,
@@ -107,6 +106,5 @@ const struct method method_turboquant = {
                  .words = values,
                  .help = "values like keys, or in uniform steps without a rotation" } },
     .check = check,
-    .constants = constants,
-    .rows = rows_of,
+    .pack = &(const struct method_pack){ .rows = rows_of, .constants = constants },
 };

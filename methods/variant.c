@@ -91,7 +91,7 @@ static int rewrite_scores(struct making *m, const struct config_stage *budget, s
                                             .length = m->lengths + l * G };
         code = be->read(be, host, m->scores->at + l * n, n * sizeof(*host), err);
         if (!code)
-            code = budget->method->rescore(&layer, budget->value, err);
+            code = budget->method->budget->rescore(&layer, budget->value, err);
         if (!code)
             be->write(be, out + l * n, host, n * sizeof(*host));
     }
@@ -153,7 +153,7 @@ static int keep_positions(struct making *m, const int32_t *kept, struct err *err
 }
 
 /* Notes how many rows of each layer stay whole. */
-static int count_whole(struct making *m, const struct method *method, const double *value, struct err *err)
+static int count_whole(struct making *m, const struct config_stage *packer, struct err *err)
 {
     struct variant *v = m->v;
     double n = 0, whole = 0;
@@ -163,7 +163,7 @@ static int count_whole(struct making *m, const struct method *method, const doub
         return err_nomem(err);
     for (int l = 0; l < v->shape.n_layers; l++) {
         int n_keep = config_n_keep(v->config, &v->shape, v->n_tokens, l);
-        v->whole[l] = method->whole(value, m->scores->share[l], n_keep);
+        v->whole[l] = packer->method->pack->whole(packer->value, m->scores->share[l], n_keep);
         whole += v->whole[l];
         n += n_keep;
     }
@@ -190,7 +190,7 @@ static int select_whole(struct making *m, const struct config_stage *packer, int
     struct backend *be = m->full->backend;
     size_t n = n_heads(m->v), G = (size_t)m->v->shape.n_kv_heads;
     int32_t *best = malloc(m->sizes.kept), *all = malloc(m->sizes.kept), *length = malloc(n * sizeof(*length));
-    int code = best && all && length ? count_whole(m, packer->method, packer->value, err) : err_nomem(err);
+    int code = best && all && length ? count_whole(m, packer, err) : err_nomem(err);
 
     for (size_t h = 0; h < n && !code; h++)
         length[h] = m->v->whole[h / G];
@@ -239,7 +239,7 @@ static int select_rows(struct making *m, struct err *err)
     if (!kept)
         return err->code;
     const struct config_stage *packer = config_packer(m->v->config);
-    if (!packer || !packer->method->whole)
+    if (!packer || !packer->method->pack->whole)
         be->top_k(be, kept, m->score, (int)n_heads(m->v), full->n_tokens, m->lengths);
     else if (select_whole(m, packer, kept, err))
         return err->code;
@@ -354,9 +354,9 @@ static int quantise_rows(struct making *m, const struct config_stage *stage, str
 
     if (!block)
         return err->code;
-    if (stage->method->constants)
-        p.constants = stage->method->constants(stage->value, v->shape.head_dim);
-    int code = !p.at || (stage->method->constants && !p.constants) ? err_nomem(err) : 0;
+    if (stage->method->pack->constants)
+        p.constants = stage->method->pack->constants(stage->value, v->shape.head_dim);
+    int code = !p.at || (stage->method->pack->constants && !p.constants) ? err_nomem(err) : 0;
     for (int l = 0; !code && l < v->shape.n_layers; l++)
         block += lay_out_parts(m, l, block, p.at + (size_t)l * G * HEAD_PART_MAX);
     assert(code || (size_t)(block - first) <= m->sizes.packed);
@@ -415,7 +415,7 @@ static int fill_rows(struct making *m, struct err *err)
 static int quantise_all(struct making *m, const struct config_stage *stage, struct err *err)
 {
     size_t mark = pool_mark(m->full->pool);
-    int code = stage->method->encode ? variant_code(m->v, m->detail, err) : quantise_rows(m, stage, err);
+    int code = stage->method->pack->coder ? variant_code(m->v, m->detail, err) : quantise_rows(m, stage, err);
 
     pool_reset(m->full->pool, mark);
     return code;
@@ -441,7 +441,7 @@ static int store_unread(struct making *m, struct err *err)
         if (!code)
             code = v->backend->read(v->backend, score, m->score + (size_t)l * G * (size_t)v->n_tokens, row, err);
         if (!code)
-            code = stage->method->store(&layer, stage->value, err);
+            code = stage->method->drop->stored->store(&layer, stage->value, err);
         if (kept)
             kept += G * (size_t)layer.n;
     }
@@ -459,7 +459,8 @@ static void count_bytes(struct making *m)
     v->bytes_read = v->bytes;
     for (int l = 0; l < v->shape.n_layers && reads_part(v->config); l++) {
         const struct layer_lengths lengths = layer_of(m, l);
-        v->bytes_read -= v->config->stage[0].method->unread(v->config->stage[0].value, &v->shape, &lengths);
+        v->bytes_read -=
+            v->config->stage[0].method->drop->stored->unread(v->config->stage[0].value, &v->shape, &lengths);
     }
 }
 

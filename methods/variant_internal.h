@@ -15,7 +15,8 @@ int parts_of_head(const struct config *config, const struct kv_shape *shape, con
 bool part_in_full(const char *name);          // `k` or `v`
 bool reads_part(const struct config *config); // does it keep all rows and read some? It has one stage then
 
-bool has_scores(const struct method *m); // does it compute scores?
+bool has_scores(const struct method *m);                       // does it compute scores?
+const struct method_scores *scores_of(const struct method *m); // of a dropping or a merging method
 /* Do two stages have the same scores? */
 bool same_scores(const struct config_stage *a, const struct config_stage *b);
 /* The stages with scores of a config: dropping, then merging. */
@@ -31,7 +32,7 @@ size_t score_bytes(const struct kv_shape *shape, int n_tokens);
 struct scores {
     struct config_stage stage; // scores do not depend on its budget
     float *at;                 // (L * G, T), on the device
-    double *share;             // [L] of a method with score_shares; else NULL
+    double *share;             // [L] of a method with scores.shares; else NULL
     double seconds;            // to compute the scores
 };
 

@@ -39,10 +39,10 @@ static void put_param(struct sheet *s, const struct method *m, const struct meth
                : p->words          ? p->words[(int)p->otherwise]
                                    : text_real(number, p->otherwise));
     sheet_text(s, NULL,
-               m->kind == METHOD_QUANTISE ? "codes"
-               : m->kind == METHOD_MERGE  ? "values"
-               : p->budget                ? "numbers kept"
-                                          : "scores");
+               method_kind(m) == METHOD_QUANTISE ? "codes"
+               : m->merge                        ? "values"
+               : p->budget                       ? "numbers kept"
+                                                 : "scores");
     sheet_text(s, NULL, p->help);
     buf_release(&values);
 }
@@ -53,7 +53,7 @@ void show_methods(struct sheet *s)
     for (int i = 0; method_registry[i]; i++) {
         const struct method *m = method_registry[i];
         sheet_text(s, NULL, m->name);
-        sheet_text(s, NULL, kind[m->kind]);
+        sheet_text(s, NULL, kind[method_kind(m)]);
         sheet_text(s, NULL, m->summary);
         sheet_text(s, NULL, m->source);
     }

@@ -60,9 +60,9 @@ struct coded_side {
     float *before; // the rows as they were
 };
 
-static const struct method *cachegen(void)
+static const struct method_coder *cachegen(void)
 {
-    return method_find("cachegen", 8);
+    return method_find("cachegen", 8)->pack->coder;
 }
 
 static void side_init(struct coded_side *s, const struct coded_case *c)
@@ -83,7 +83,7 @@ static void side_init(struct coded_side *s, const struct coded_case *c)
     for (int g = 0; g < c->heads; at += (size_t)(c->n[g++] * c->columns))
         fill_rows(s->rows.x + at, 7 + (uint32_t)g, c->n[g], c->columns);
     memcpy(s->before, s->rows.x, sum * sizeof(float));
-    s->n_parts = cachegen()->layer_parts(s->value, &s->shape, &s->rows.lengths, s->part);
+    s->n_parts = cachegen()->parts(s->value, &s->shape, &s->rows.lengths, s->part);
 }
 
 static void side_release(struct coded_side *s)

@@ -72,9 +72,9 @@ static int rows_in_full(const struct made *m, int l, int g, const char *name)
 
     if (!quantise)
         return n;
-    if (!quantise->method->parts)
+    if (!quantise->method->pack->parts)
         return 0;
-    quantise->method->parts(quantise->value, m->v.shape.head_dim, n, part);
+    quantise->method->pack->parts(quantise->value, m->v.shape.head_dim, n, part);
     while (strcmp(part[i].name, name) != 0)
         i++;
     return (int)part[i].rows;
@@ -310,7 +310,7 @@ Test(payload, of_streams_decodes_to_the_variant)
             int n[G];
             packed_payload_lengths(&p, l, n);
             const struct layer_lengths lengths = { l, n, 0, 100 };
-            int n_parts = stage->method->layer_parts(stage->value, &p.shape, &lengths, part);
+            int n_parts = stage->method->pack->coder->parts(stage->value, &p.shape, &lengths, part);
             for (int j = 0; j < n_parts; j++) {
                 char tensor_name[64];
                 snprintf(tensor_name, sizeof(tensor_name), "layers.%d.%s", l, part[j].name);
@@ -322,7 +322,7 @@ Test(payload, of_streams_decodes_to_the_variant)
             for (int side = 0; side < 2; side++) {
                 const struct coded_rows rows = { &p.shape, stage->value, lengths, side == 0, x, part };
                 float *const *want = (side ? m.rows_v : m.k) + l * G;
-                cr_assert_eq(stage->method->decode(&rows, &err), 0, "%s", err.msg);
+                cr_assert_eq(stage->method->pack->coder->decode(&rows, &err), 0, "%s", err.msg);
                 cr_assert_arr_eq(x, want[0], (size_t)n[0] * K * sizeof(*x));
                 cr_assert_arr_eq(x + n[0] * K, want[1], (size_t)n[1] * K * sizeof(*x));
             }

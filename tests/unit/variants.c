@@ -118,10 +118,10 @@ Test(variants, keep_less_of_the_same)
         const struct config_stage *drop = config_stage_of(&config[0], METHOD_DROP);
         bool kept[L * G][100] = { { false } };
         struct made made[2];
-        if (drop->method->by_drop && drop->method->by_drop(drop->value))
+        if (drop->method->drop->scores.by_drop && drop->method->drop->scores.by_drop(drop->value))
             continue;
         for (int s = 0; s < config[0].n_stages; s++)
-            for (int i = 0; i < 2 && config[0].stage[s].method->kind == METHOD_DROP; i++)
+            for (int i = 0; i < 2 && config[0].stage[s].method->drop; i++)
                 config[i].stage[s].value[0] = i ? 0.8 : 0.1;
         made_all(&c, config, 2, made);
         const int32_t *at = made[0].v.kept;
@@ -408,7 +408,8 @@ static int score_positions(const struct layer_scores *layer, const double *value
 Test(variants, a_budget_rewrites_scores)
 {
     enum { T = 40, KEPT = 10 };
-    static const struct method last = { .name = "last", .kind = METHOD_BUDGET, .rescore = score_positions };
+    static const struct method_budget budget = { .rescore = score_positions };
+    static const struct method last = { .name = "last", .budget = &budget };
     const struct config plain = config_of("knorm:drop=0.75");
     struct config rewritten = config_of("adakv:safeguard=0.5+knorm:drop=0.75");
     struct cache c;

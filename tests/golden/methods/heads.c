@@ -78,7 +78,7 @@ static int merge_head(const struct evp_head *head, void *arg, struct err *err)
 
     for (int i = 0; i < kept.n; i++)
         memcpy(v + i * size[K], head->v + kept.at[i] * size[K], (size_t)size[K] * sizeof(*v));
-    return m->stage->method->merge(head, &kept, m->stage->value, v, err);
+    return m->stage->method->merge->merge(head, &kept, m->stage->value, v, err);
 }
 
 static int merged(struct kv_full *full, const struct variant *v, struct err *err)
@@ -89,8 +89,8 @@ static int merged(struct kv_full *full, const struct variant *v, struct err *err
     float *on_device = pool_take(full->pool, scores, err), *score = malloc(scores);
 
     m.made = calloc(heads, sizeof(*m.made));
-    if (m.stage->method->score) {
-        if (m.stage->method->score(full, m.stage->value, on_device, err) ||
+    if (m.stage->method->merge->scores.all) {
+        if (m.stage->method->merge->scores.all(full, m.stage->value, on_device, err) ||
             full->backend->read(full->backend, score, on_device, scores, err))
             return err->code;
         m.score = score;
@@ -113,7 +113,7 @@ static int shared(struct kv_full *full, const struct variant *v, struct err *err
     float *on_device = pool_take(full->pool, bytes, err), *score = malloc(bytes);
     double *share = calloc((size_t)size[L], sizeof(*share));
 
-    if (!on_device || stage->method->score_shares(full, stage->value, on_device, share, err) ||
+    if (!on_device || stage->method->drop->scores.shares(full, stage->value, on_device, share, err) ||
         full->backend->read(full->backend, score, on_device, bytes, err))
         return err->code;
     fwrite(share, sizeof(*share), (size_t)size[L], stdout);
