@@ -320,7 +320,7 @@ static int write_variant(struct pack *p, const struct job *j, const struct kv_fu
     code = check_bytes(p, j, v.bytes, err);
     if (code && config_bytes_known(config, &v.shape, v.n_tokens) < 0)
         err_add(err, "; it depends on every number: pack with the backend and dtype of the profile");
-    if (!code && config_stage_of(v.config, METHOD_QUANTISE)) {
+    if (!code && v.config->stage[METHOD_QUANTISE].method) {
         errors = calloc(2 * (size_t)v.shape.n_layers, sizeof(*errors));
         code = errors ? variant_errors(full, &v, errors, err) : err_nomem(err);
         key.errors = errors;

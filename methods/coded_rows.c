@@ -45,7 +45,7 @@ static void write_side(const struct side *s, const struct coded_rows *rows)
 
 static int code_side(struct variant *v, const struct side *s, const struct coded_rows *rows, struct err *err)
 {
-    const struct method_coder *coder = config_stage_of(v->config, METHOD_QUANTISE)->method->pack->coder;
+    const struct method_coder *coder = v->config->pack->coder;
     double start = s->be->clock(s->be);
 
     if (read_side(s, rows, err) || coder->encode(rows, err))
@@ -61,7 +61,6 @@ static int code_side(struct variant *v, const struct side *s, const struct coded
 
 static int code_layer(struct variant *v, int layer, struct side *s, struct err *err)
 {
-    const struct config_stage *stage = config_stage_of(v->config, METHOD_QUANTISE);
     int G = v->shape.n_kv_heads, *n = calloc((size_t)G, sizeof(*n)), code = n && s->narrow ? 0 : err_nomem(err);
     size_t sum = 0;
 
@@ -73,7 +72,7 @@ static int code_layer(struct variant *v, int layer, struct side *s, struct err *
         code = err_nomem(err);
     for (int side = 0; side < 2 && !code; side++) {
         const struct coded_rows rows = { .shape = &v->shape,
-                                         .value = stage->value,
+                                         .value = v->config->stage[METHOD_QUANTISE].value,
                                          .lengths = { layer, n, 0, v->n_tokens },
                                          .keys = side == 0,
                                          .x = x,

@@ -221,8 +221,24 @@ static int read_stage(struct config_stage *stage, const char *text, size_t n, st
     return fill_defaults(stage, err);
 }
 
+/* Puts each stage where its kind says, and notes what follows from the methods. */
+static void resolve(struct config *c, const struct config_stage *stage, int n)
+{
+    for (int i = 0; i < n; i++) {
+        const struct method *m = stage[i].method;
+        c->stage[method_kind(m)] = stage[i];
+        c->budget = m->budget ? m->budget : c->budget;
+        c->drop = m->drop ? m->drop : c->drop;
+        c->merge = m->merge ? m->merge : c->merge;
+        c->pack = m->pack ? m->pack : c->pack;
+        c->packer = m->pack ? method_kind(m) : c->packer;
+    }
+    c->knows_rows = !(c->budget && c->budget->most) && !(c->drop && c->drop->stored);
+    c->ragged = !c->knows_rows || (c->budget && c->budget->floor) || (c->drop && c->drop->share);
+}
+
 /* A chain has stages of ascending kind, at most one of each; a budget or a merge only with a dropping method. */
-static int check_chain(const struct config *c, struct err *err)
+static int check_chain(const struct config *c, const struct config_stage *stage, int n, struct err *err)
 {
     static const char *const kind[] = { [METHOD_BUDGET] = "budgets",
                                         [METHOD_DROP] = "dropping methods",
@@ -233,8 +249,8 @@ static int check_chain(const struct config *c, struct err *err)
                                         [METHOD_MERGE] = "merges dropped tokens into others",
                                         [METHOD_QUANTISE] = "packs what is kept" };
 
-    for (int i = 1; i < c->n_stages; i++) {
-        const struct method *first = c->stage[i - 1].method, *second = c->stage[i].method;
+    for (int i = 1; i < n; i++) {
+        const struct method *first = stage[i - 1].method, *second = stage[i].method;
         enum method_kind before = method_kind(first), after = method_kind(second);
         if (before == after)
             return err_set(err, ERR_USAGE, "%s and %s are both %s; a chain has one of each kind", first->name,
@@ -243,23 +259,22 @@ static int check_chain(const struct config *c, struct err *err)
             return err_set(err, ERR_USAGE, "%s %s, so it comes before %s in a chain", second->name, what[after],
                            first->name);
     }
-    for (int i = 0; i < c->n_stages && c->n_stages > 1; i++) {
-        const struct method *m = c->stage[i].method;
+    for (int i = 0; i < n && n > 1; i++) {
+        const struct method *m = stage[i].method;
         if (m->drop && (m->pack || m->drop->stored))
             return err_set(err, ERR_USAGE, "%s %s, so nothing stands beside it in a chain", m->name,
                            m->pack ? "drops and packs by itself" : "keeps all tokens");
     }
-    const struct config_stage *budget = config_stage_of(c, METHOD_BUDGET);
-    if (budget && !config_stage_of(c, METHOD_DROP))
-        return err_set(err, ERR_USAGE, "%s %s, which must follow: %s+snapkv:drop=0.5", budget->method->name,
-                       what[METHOD_BUDGET], budget->method->name);
-    const struct config_stage *merge = config_stage_of(c, METHOD_MERGE);
-    if (merge && !config_stage_of(c, METHOD_DROP))
+    const char *budget = c->budget ? c->stage[METHOD_BUDGET].method->name : NULL;
+    if (budget && !c->drop)
+        return err_set(err, ERR_USAGE, "%s %s, which must follow: %s+snapkv:drop=0.5", budget, what[METHOD_BUDGET],
+                       budget);
+    if (c->merge && !c->drop)
         return err_set(err, ERR_USAGE, "%s %s, so a dropping method must come before it: snapkv:drop=0.5+%s",
-                       merge->method->name, what[METHOD_MERGE], merge->method->name);
-    if (budget && config_stage_of(c, METHOD_DROP)->method->drop->share)
+                       c->stage[METHOD_MERGE].method->name, what[METHOD_MERGE], c->stage[METHOD_MERGE].method->name);
+    if (budget && c->drop->share)
         return err_set(err, ERR_USAGE, "%s shares its budget among heads by itself, so %s cannot precede it",
-                       config_stage_of(c, METHOD_DROP)->method->name, budget->method->name);
+                       c->stage[METHOD_DROP].method->name, budget);
     return 0;
 }
 
@@ -274,14 +289,15 @@ static int write_name(struct config *c, struct err *err)
 {
     struct buf name = { 0 };
 
-    for (int s = 0; s < c->n_stages; s++) {
-        const struct config_stage *stage = &c->stage[s];
-        buf_printf(&name, "%s%s", s ? "+" : "", stage->method->name);
-        for (int i = 0; i < CONFIG_PARAMS && stage->method->param[i].name; i++)
+    for (int kind = 0; kind < METHOD_KINDS; kind++) {
+        const struct config_stage *stage = &c->stage[kind];
+        if (stage->method)
+            buf_printf(&name, "%s%s", name.n ? "+" : "", stage->method->name);
+        for (int i = 0; stage->method && i < CONFIG_PARAMS && stage->method->param[i].name; i++)
             if (stage->value[i] != stage->method->param[i].otherwise)
                 write_value(&name, &stage->method->param[i], stage->value[i]);
     }
-    if (c->n_stages == 0)
+    if (name.n == 0)
         buf_adds(&name, "none");
     if (buf_failed(&name)) {
         buf_release(&name);
@@ -296,22 +312,22 @@ static int write_name(struct config *c, struct err *err)
 
 static int read_chain(struct config *c, const char *text, struct err *err)
 {
+    struct config_stage stage[METHOD_KINDS];
+    int n_stages = 0;
+
     *c = (struct config){ 0 };
-    if (strcasecmp(text, "none") == 0)
-        return write_name(c, err);
-    for (const char *at = text;; at++) {
+    for (const char *at = text; strcasecmp(text, "none") != 0; at++) {
         size_t n = strcspn(at, "+");
-        if (c->n_stages == CONFIG_STAGES)
-            return err_set(err, ERR_USAGE, "a chain has at most %d methods", CONFIG_STAGES);
-        if (read_stage(&c->stage[c->n_stages++], at, n, err))
+        if (n_stages == METHOD_KINDS)
+            return err_set(err, ERR_USAGE, "a chain has at most %d methods", METHOD_KINDS);
+        if (read_stage(&stage[n_stages++], at, n, err))
             return err->code;
         at += n;
         if (!*at)
             break;
     }
-    if (check_chain(c, err))
-        return err->code;
-    return write_name(c, err);
+    resolve(c, stage, n_stages);
+    return check_chain(c, stage, n_stages, err) ? err->code : write_name(c, err);
 }
 
 int config_parse(struct config *out, const char *text, struct err *err)

@@ -22,7 +22,8 @@
 
 struct method; // methods/method.h
 
-enum { CONFIG_STAGES = 4, CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
+enum method_kind { METHOD_BUDGET, METHOD_DROP, METHOD_MERGE, METHOD_QUANTISE, METHOD_KINDS }; // in the order of a chain
+enum { CONFIG_PARAMS = 8, CONFIG_NAME = 128 };
 
 /* Lists with a name, which stands for them in a list. CONFIG_USUAL: what evp-profile tries unless
  * others are given. The last has name NULL. */
@@ -38,9 +39,16 @@ struct config_stage {
     double value[CONFIG_PARAMS]; // in the order of method->param; a word's index
 };
 
+/* A chain, resolved: config_parse() finds what follows from its methods, and nobody asks again. */
 struct config {
-    struct config_stage stage[CONFIG_STAGES];
-    int n_stages; // 0: none
+    struct config_stage stage[METHOD_KINDS]; // method NULL: the chain has none of this kind; `none` has no stage
+    const struct method_budget *budget;      // of stage[METHOD_BUDGET], and so on; NULL: none
+    const struct method_drop *drop;
+    const struct method_merge *merge;
+    const struct method_pack *pack; // of stage[packer]: a quantiser, or a dropping method that packs
+    enum method_kind packer;
+    bool knows_rows; // false: how many pairs are kept, and of impress read, depends on the scores
+    bool ragged;     // the heads of a layer may differ in length; their lengths then follow from the scores
     char name[CONFIG_NAME];
 };
 

@@ -169,8 +169,8 @@ static int score_one(const struct evp_head *head, void *arg, struct err *err)
     float *score = s->score + (size_t)(head->layer * head->n_kv_heads + head->head) * (size_t)head->n_tokens;
     const struct method *m = s->method;
 
-    if (m->drop->plugin ? method_plugin_score(m, head, s->value, score, err)
-                        : m->drop->scores.head(head, s->value, score, err))
+    if (m->drop->scores.plugin ? method_plugin_score(m, head, s->value, score, err)
+                               : m->drop->scores.head(head, s->value, score, err))
         return err->code;
     for (int t = 0; t < head->n_tokens; t++)
         if (isnan(score[t]))

@@ -106,8 +106,6 @@ struct method_param {
     const char *help;           // lower case, no full stop, with unit
 };
 
-enum method_kind { METHOD_BUDGET, METHOD_DROP, METHOD_MERGE, METHOD_QUANTISE }; // in the order of a chain
-
 enum kv_side { KEYS, VALUES };
 
 /* One matrix of one head of a variant. A quantiser makes several of them from a head. `k` and `v` are the rows kept in
@@ -186,7 +184,7 @@ struct method_budget {
     int (*most)(const double *value, double drop, int n_tokens);
 };
 
-/* The scores of every KV pair, by one of the first three. They do not depend on parameters with `budget`, unless
+/* The scores of every KV pair, by one of the first four. They do not depend on parameters with `budget`, unless
  * by_drop (NULL: no) says that they do; then each drop is scored by itself. */
 struct method_scores {
     /* Of all heads, (L * G, T) f32 on the device. It may take memory from the pool; the caller resets the pool. */
@@ -195,7 +193,9 @@ struct method_scores {
     int (*head)(const struct evp_head *head, const double *value, float *score, struct err *err);
     /* As `all`, and gives every layer a share (L), 0 .. 1. */
     int (*shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
-    /* The pool memory that it takes, when `window` queries are saved; NULL: none. */
+    /* A user's own method, which scores, says its window, and may say what it keeps. */
+    const struct evp_method *plugin;
+    /* The pool memory that scoring takes, when `window` queries are saved; NULL: none. */
     size_t (*bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
     bool (*by_drop)(const double *value);
 };
@@ -221,7 +221,6 @@ struct method_drop {
      * together. */
     struct config_share (*share)(const double *value, const struct kv_shape *shape, int n_tokens);
     const struct method_stored *stored;
-    const struct evp_method *plugin; // a user's own, which scores, says its window, and may say what it keeps; or NULL
 };
 
 /* Changes v (n, K), copies of the values that a head keeps, by those that it drops; on the host, by several threads at
@@ -294,12 +293,6 @@ const struct method *method_find(const char *name, size_t n);
 /* ERR_USAGE when the config does not fit a model of this shape (a quantiser's groups must divide head_dim). */
 int config_check(const struct config *config, const struct kv_shape *shape, struct err *err) MUST_CHECK;
 
-/* The stage of this kind, or NULL. */
-const struct config_stage *config_stage_of(const struct config *config, enum method_kind kind);
-
-/* The stage that packs rows, a quantiser or a method with `whole`; or NULL. */
-const struct config_stage *config_packer(const struct config *config);
-
 /* The fewest rows that each head of a layer keeps whole, of n_keep; -1: the config has no method with `whole`. */
 int config_least_whole(const struct config *config, int n_keep);
 
@@ -311,11 +304,7 @@ struct config_share config_share(const struct config *config, const struct kv_sh
  * rows is not known (chunkkv, impress): the most that each head may keep; then pairs of config_share() are the most,
  * too. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
-bool config_knows_rows(const struct config *config); // false: how many depends on the scores
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
-
-/* May the heads of a layer differ in length? Their lengths then follow from the scores. */
-bool config_is_ragged(const struct config *config);
 
 /* The tensors of one layer (`at` NULL). Returns how many; all layers have the same number. */
 int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,

@@ -68,7 +68,7 @@ static int add(const struct evp_method *given, struct err *err)
     if (!added)
         return err_nomem(err);
     struct method *m = &added->method;
-    added->drop.plugin = given;
+    added->drop.scores.plugin = given;
     *m = (struct method){ .name = given->name,
                           .summary = text_or(given->summary, "a method of your own"),
                           .source = text_or(given->source, "a plug-in"),
@@ -127,7 +127,7 @@ int method_plugin_score(const struct method *m, const struct evp_head *head, con
                         struct err *err)
 {
     char why[EVP_METHOD_WHY] = "";
-    int code = m->drop->plugin->score(head, value, score, why);
+    int code = m->drop->scores.plugin->score(head, value, score, why);
 
     why[sizeof(why) - 1] = '\0';
     return code ? err_set(err, ERR_FAIL, "it failed in head %d of layer %d: %s", head->head, head->layer,
@@ -139,11 +139,10 @@ int method_plugin_score(const struct method *m, const struct evp_head *head, con
 
 int method_plugin_keep(const struct kv_full *full, const struct config *config, struct err *err)
 {
-    const struct config_stage *drop = config_stage_of(config, METHOD_DROP);
-    const struct evp_method *plugin = drop ? drop->method->drop->plugin : NULL;
+    const struct evp_method *plugin = config->drop ? config->drop->scores.plugin : NULL;
 
     for (int l = 0; plugin && plugin->keep && l < full->shape.n_layers; l++) {
-        int n = plugin->keep(drop->value, full->n_tokens, l, full->shape.n_layers);
+        int n = plugin->keep(config->stage[METHOD_DROP].value, full->n_tokens, l, full->shape.n_layers);
         if (n < 1 || n > full->n_tokens)
             return err_set(err, ERR_FAIL, "%s keeps %d pairs in layer %d, not 1 to %d", config->name, n, l,
                            full->n_tokens);

@@ -34,11 +34,10 @@ int packed_payload_layout(const struct config *config, const struct kv_shape *sh
     int n = config_parts(config, shape, lengths, part), G = shape->n_kv_heads;
     int64_t kept = sum_of(lengths->n, G);
 
-    if (kept == (int64_t)G * lengths->n_tokens || config_packer(config))
+    if (kept == (int64_t)G * lengths->n_tokens || config->pack)
         return n;
-    part[n++] = config_is_ragged(config)
-                    ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL, false }
-                    : (struct packed_part){ positions, DTYPE_I32, 2, { G, lengths->n[0] }, NULL, false };
+    part[n++] = config->ragged ? (struct packed_part){ positions, DTYPE_I32, 1, { kept }, NULL, false }
+                               : (struct packed_part){ positions, DTYPE_I32, 2, { G, lengths->n[0] }, NULL, false };
     return n;
 }
 
@@ -68,7 +67,7 @@ static int read_shape(struct packed_payload *p, struct err *err)
 {
     enum { WIDTH_MAX = 1 << 13 }; // products of dimensions fit in 64 bits
     const struct st_tensor *k = find_part(p, 0, "k"), *lengths = find_part(p, 0, "lengths");
-    bool ragged = config_is_ragged(&p->config);
+    bool ragged = p->config.ragged;
     int n_dims = ragged ? 2 : 3;
     int64_t K = k && k->n_dims == n_dims ? k->dim[n_dims - 1] : 0, G = k ? k->dim[0] : 0;
 
@@ -88,7 +87,7 @@ void packed_payload_lengths(const struct packed_payload *p, int layer, int *n)
 {
     size_t G = (size_t)p->shape.n_kv_heads;
 
-    if (config_is_ragged(&p->config)) {
+    if (p->config.ragged) {
         memcpy(n, find_part(p, layer, "lengths")->at, G * sizeof(*n));
         return;
     }
@@ -122,7 +121,7 @@ static int check_sum(const struct packed_payload *p, int first, int n_layers, st
         packed_payload_lengths(p, l, n);
         sum += sum_of(n, p->shape.n_kv_heads);
     }
-    bool known = config_knows_rows(&p->config);
+    bool known = p->config.knows_rows;
     if (known ? sum == kept : sum <= kept)
         return 0;
     if (n_layers > 1)
@@ -159,8 +158,7 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
 /* Checks the sizes that a file chose. */
 static int check_sizes(const struct packed_payload *p, int layer, const struct packed_part *part, struct err *err)
 {
-    const struct config_stage *packer = config_packer(&p->config);
-    const struct method_coder *coder = packer ? packer->method->pack->coder : NULL;
+    const struct method_coder *coder = p->config.pack ? p->config.pack->coder : NULL;
 
     for (int i = 0; coder && i < PART_MAX; i++)
         if (part[i].at_most && !coder->check_part(part, i))
@@ -197,7 +195,7 @@ static int check_layer(struct packed_payload *p, int layer, struct err *err)
     char name[TENSOR_NAME];
     int n[PAYLOAD_HEADS_MAX];
 
-    if (config_is_ragged(&p->config) && check_lengths(p, layer, err))
+    if (p->config.ragged && check_lengths(p, layer, err))
         return err->code;
     if (check_whole(p, layer, err))
         return err->code;

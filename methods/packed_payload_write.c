@@ -107,7 +107,7 @@ static int describe_cache(struct writer *w, struct err *err)
         all = all && kept[l] == v->n_tokens;
     }
     payload_cache_put(&w->cache, &v->shape, w->key->model);
-    if (kept && !all && !config_is_ragged(v->config))
+    if (kept && !all && !v->config->ragged)
         payload_lengths_put(&w->kept, kept, L);
     free(kept);
     return !kept || buf_failed(&w->cache) || buf_failed(&w->kept) ? err_nomem(err) : 0;
@@ -118,7 +118,7 @@ static int add_head_checksum(struct writer *w, int i, struct err *err)
 {
     size_t n = (size_t)w->v->shape.n_kv_heads * (XXH3_HEX - 1);
 
-    if (i == 0 || w->v->shape.n_kv_heads == 1 || config_is_ragged(w->v->config)) /* tensor 0 is the tokens */
+    if (i == 0 || w->v->shape.n_kv_heads == 1 || w->v->config->ragged) /* tensor 0 is the tokens */
         return 0;
     if (w->stored[i].part.dim[0] != w->v->shape.n_kv_heads) /* not head after head of the same size */
         return 0;
@@ -221,8 +221,7 @@ static int store_part(struct writer *w, const struct stored *s, struct err *err)
     for (int g = 0; g < v->shape.n_kv_heads; g++) {
         const struct kv_rows *head = &v->rows[s->layer * v->shape.n_kv_heads + g];
         int i = 0;
-        const struct head_length length = { s->layer, head->n, variant_whole(v, s->layer) };
-        parts_of_head(v->config, &v->shape, &length, part);
+        parts_of_head(v->config, v->shape.head_dim, head->n, variant_whole(v, s->layer), part);
         while (strcmp(part[i].name, s->part.name) != 0)
             i++;
         const struct matrix_rows rows = { keys ? head->k : head->v, head->n, (int)part[i].rows };

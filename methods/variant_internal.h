@@ -1,32 +1,29 @@
-/* variant_internal.h - the memory that sizes.c counts and variant.c takes. Both must agree, or the pool is too
- * small. */
+/* variant_internal.h - what the files that make variants share. The memory that sizes.c and parts.c count and variant.c
+ * takes must agree, or the pool is too small. */
 #ifndef EVP_VARIANT_INTERNAL_H
 #define EVP_VARIANT_INTERNAL_H
 
 #include "methods/method.h"
 
-/* The matrices that n tokens of one head become: `k` and `v`, and the packer's matrices for all other rows. Returns how
- * many. */
-struct head_length {
-    int layer, n, whole; // whole: as in struct layer_lengths
-};
-int parts_of_head(const struct config *config, const struct kv_shape *shape, const struct head_length *length,
-                  struct head_part part[HEAD_PART_MAX]);
-bool part_in_full(const char *name);          // `k` or `v`
-bool reads_part(const struct config *config); // does it keep all rows and read some? It has one stage then
+/* ---- parts.c ---- */
 
-bool has_scores(const struct method *m);                       // does it compute scores?
-const struct method_scores *scores_of(const struct method *m); // of a dropping or a merging method
-/* Do two stages have the same scores? */
-bool same_scores(const struct config_stage *a, const struct config_stage *b);
-/* The stages with scores of a config: dropping, then merging. */
-enum { SCORED_KINDS = 2 };
-extern const enum method_kind scored_kind[SCORED_KINDS];
-/* The stage of this kind of config i; NULL when an earlier config has the same scores, or config i has no such stage,
- * or one without scores. */
-const struct config_stage *new_scores(const struct config *const *configs, int i, enum method_kind kind);
-/* Bytes of the scores of one stage in the pool. */
-size_t score_bytes(const struct kv_shape *shape, int n_tokens);
+/* The matrices that n tokens of one head become, of which `whole` stay whole: `k` and `v`, and the packer's matrices
+ * for all other rows. Returns how many. */
+int parts_of_head(const struct config *config, int head_dim, int n, int whole, struct head_part part[HEAD_PART_MAX]);
+size_t head_part_bytes(const struct head_part *part);
+bool part_in_full(const char *name); // `k` or `v`
+
+/* The memory of a packed layer whose heads keep `pairs` together, with as few whole rows as can be. all: a ragged layer
+ * gets the bytes that all its tokens would take in one head, and heads of no tokens beside it, whatever the lengths
+ * are. rest: what each layer takes beside that where layers share the pairs. */
+struct packing {
+    size_t all, rest;
+};
+struct packing parts_packing(const struct config *config, const struct kv_shape *shape, int64_t pairs);
+
+int variant_whole(const struct variant *v, int layer); // rows of each head that stay whole; 0 where none are marked
+
+/* ---- compressor.c ---- */
 
 /* The scores of one dropping or merging method with its parameters, all layers. */
 struct scores {
@@ -36,12 +33,15 @@ struct scores {
     double seconds;            // to compute the scores
 };
 
-/* Those of a stage; NULL: no stage, or one without scores. */
-const struct scores *compressor_scores(const struct compressor *c, const struct config_stage *stage);
-const struct kv_full *compressor_full(const struct compressor *c);
+struct compressor {
+    const struct kv_full *full;
+    struct scores *scores; // [n_scores]
+    int n_scores;
+};
 
-/* The seconds that prefill took for side outputs (enum method_need). */
-double need_seconds(const struct kv_full *full, unsigned needs);
+/* Those of a stage; NULL: it has none. */
+const struct scores *compressor_scores(const struct compressor *c, const struct config_stage *stage);
+double compressor_seconds(const struct compressor *c, const struct config *config); // to compute what a config needs
 
 /* Rounds the numbers of a full cache to bf16. */
 int round_cache(const struct kv_full *full, struct err *err) MUST_CHECK;
@@ -50,14 +50,9 @@ int round_cache(const struct kv_full *full, struct err *err) MUST_CHECK;
  * gives. Sets the sizes of v->parts, adds to the times, and with VARIANT_PAYLOAD keeps the tensors. */
 int variant_code(struct variant *v, enum variant_detail detail, struct err *err) MUST_CHECK;
 
-/* The memory of a packed layer whose heads keep `pairs` together: bytes of each tensor, a multiple of 64; 0 for `k` and
- * `v`; with as few whole rows as can be. A ragged layer gets the bytes that all its tokens would take in one head, and
- * heads of no tokens beside it, whatever the lengths are. */
-struct packing {
-    int n_parts;
-    size_t bytes[HEAD_PART_MAX], total;
-};
-struct packing config_packing(const struct config *config, const struct kv_shape *shape, int layer, int64_t pairs);
+/* ---- sizes.c ---- */
+
+size_t score_bytes(const struct kv_shape *shape, int n_tokens); // of one stage, in the pool
 
 /* Bytes that a variant takes from the pool: its rows; and while it is made, first kept positions, the lengths of
  * heads that share pairs and rewritten scores, then all packed layers. */
@@ -66,16 +61,32 @@ struct variant_sizes {
 };
 struct variant_sizes config_sizes(const struct config *config, const struct kv_shape *shape, int n_tokens);
 
-int variant_whole(const struct variant *v, int layer); // rows of each head that stay whole; 0 where none are marked
+/* ---- variant.c ---- */
 
-/* Lets a merging method change the values of a variant's rows, which hold the pairs `kept`. */
-struct merge_job {
-    const struct config_stage *stage;
-    const float *scores;        // of the stage, (L * G, T) on the device, or NULL
-    const struct kv_rows *rows; // [L * G], on the device
-    const int32_t *kept;        // ascending positions, head after head, on the device
-    size_t kept_bytes;
+/* A variant while it is made. */
+struct making {
+    const struct kv_full *full;
+    struct variant *v;
+    enum variant_detail detail;
+    struct variant_sizes sizes;
+    size_t row;                  // bytes of a row, on the device
+    const struct scores *scores; // NULL: nothing is dropped
+    const struct scores *merged; // scores of the merging method, or NULL
+    double score_s;              // seconds to compute what the config needs
+    int32_t *lengths;            // [L * G]: rows of each head
+    /* On the device: */
+    char *rows;         // of all heads
+    int32_t *kept;      // positions, head after head
+    int32_t *counts;    // (L * G): lengths of heads that share pairs
+    float *rewritten;   // (L * G, T): what the budget made of the scores
+    const float *score; // (L * G, T): those, or those of the dropping method
+    char *packed;       // in the place of the four above
 };
-int merge_rows(const struct kv_full *full, const struct merge_job *job, struct err *err) MUST_CHECK;
+
+/* Lists the tensors of all layers with the bytes that they take, packs the rows into them, and unpacks them. */
+int variant_parts(struct making *m, struct err *err) MUST_CHECK;
+
+/* Lets the merging method change the values of the variant's rows. */
+int merge_rows(const struct making *m, struct err *err) MUST_CHECK;
 
 #endif

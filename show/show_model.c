@@ -213,7 +213,7 @@ static int put_quantised(struct sheet *s, const struct packed_payload *p, struct
     double numbers = 2.0 * p->shape.n_layers * p->shape.n_kv_heads * p->shape.head_dim * p->file.n_tokens *
                      config_keep_frac(&p->config, &p->shape, p->file.n_tokens);
 
-    if (!config_stage_of(&p->config, METHOD_QUANTISE))
+    if (!p->config.stage[METHOD_QUANTISE].method)
         return 0;
     sheet_real(s, "bits_per_number", 8 * (double)p->bytes / numbers, 2);
     if (!p->file.origin.errors)

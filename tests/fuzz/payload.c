@@ -29,7 +29,7 @@ static void expect_lengths(const struct packed_payload *p)
         for (int g = 0; g < p->shape.n_kv_heads; left -= n[g++])
             if (n[g] < 0 || n[g] > p->file.n_tokens)
                 abort();
-        if ((alone || l == p->shape.n_layers - 1) && (config_knows_rows(&p->config) ? left != 0 : left < 0))
+        if ((alone || l == p->shape.n_layers - 1) && (p->config.knows_rows ? left != 0 : left < 0))
             abort();
     }
 }

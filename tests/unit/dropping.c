@@ -389,7 +389,7 @@ Test(dropping, chunkkv_keeps_at_most_so_many_rows)
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         const struct config c = config_of(at[i].config);
-        cr_assert(config_is_ragged(&c) && !config_knows_rows(&c) && config_bytes_known(&c, &shape, at[i].n) == -1);
+        cr_assert(c.ragged && !c.knows_rows && config_bytes_known(&c, &shape, at[i].n) == -1);
         cr_assert_eq(config_n_keep(&c, &shape, at[i].n, 1), at[i].most, "%s of %d: %d", at[i].config, at[i].n,
                      config_n_keep(&c, &shape, at[i].n, 1));
     }

@@ -18,7 +18,7 @@ Test(methods, keep_as_many_as_kvpress)
                { 2000, 0.5, 1000 }, { 7, 0, 7 },       { 1, 0.999999, 1 } };
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         struct config c = config_of("knorm:drop=0");
-        c.stage[0].value[0] = at[i].drop;
+        c.stage[METHOD_DROP].value[0] = at[i].drop;
         cr_assert_eq(config_n_keep(&c, &small, at[i].n, 1), at[i].kept, "%d at %g", at[i].n, at[i].drop);
     }
 }
@@ -184,7 +184,7 @@ Test(methods, sizes_of_ragged_heads_are_known_until_they_are_packed)
     const struct config ada = config_of("adakv+snapkv:drop=0.5"), snap = config_of("snapkv:drop=0.5"),
                         packed = config_of("adakv+snapkv:drop=0.5+kivi:bits=4"), coded = config_of("cachegen");
 
-    cr_assert(config_is_ragged(&ada) && config_is_ragged(&packed) && !config_is_ragged(&snap));
+    cr_assert(ada.ragged && packed.ragged && !snap.ragged);
     cr_assert_eq(config_bytes_known(&ada, &llama, 2010), config_bytes_known(&snap, &llama, 2010) + 32 * 8 * 4);
     cr_assert_eq(config_bytes_known(&packed, &llama, 2010), -1);
     cr_assert_eq(config_bytes_known(&coded, &llama, 2010), -1); // on the numbers of any head
@@ -216,7 +216,7 @@ Test(methods, kvzip_drops_as_many_as_kvpress)
                   at[i].config, (long long)share.pairs);
         cr_assert_float_eq(config_keep_frac(&c, &shape, at[i].n), (double)at[i].all / 90 / at[i].n, 1e-12);
         cr_assert_eq(config_bytes_known(&c, &shape, at[i].n), at[i].all * 256 + 90 * 4);
-        cr_assert(config_is_ragged(&c) && config_bytes_known(&packed, &shape, at[i].n) == -1);
+        cr_assert(c.ragged && config_bytes_known(&packed, &shape, at[i].n) == -1);
     }
 }
 

@@ -66,11 +66,11 @@ static void expect_bf16(const void *stored, size_t first, const float *rows, int
 /* Rows of a head that the quantiser's part `name`, or that without one, holds in full. */
 static int rows_in_full(const struct made *m, int l, int g, const char *name)
 {
-    const struct config_stage *quantise = config_stage_of(m->v.config, METHOD_QUANTISE);
+    const struct config_stage *quantise = &m->v.config->stage[METHOD_QUANTISE];
     struct head_part part[HEAD_PART_MAX];
     int n = m->v.rows[l * G + g].n, i = 0;
 
-    if (!quantise)
+    if (!quantise->method)
         return n;
     if (!quantise->method->pack->parts)
         return 0;
@@ -83,7 +83,7 @@ static int rows_in_full(const struct made *m, int l, int g, const char *name)
 /* The payload has the variant's rows in full, its positions, its lengths. */
 static void expect_payload(const struct packed_payload *p, const struct made *m)
 {
-    bool packed = config_stage_of(m->v.config, METHOD_QUANTISE), ragged = config_is_ragged(m->v.config);
+    bool packed = m->v.config->stage[METHOD_QUANTISE].method, ragged = m->v.config->ragged;
     const int32_t *kept = m->v.kept;
 
     for (int l = 0; l < L; l++) {
@@ -114,7 +114,7 @@ static void expect_payload(const struct packed_payload *p, const struct made *m)
 static void expect_origin(const struct packed_payload *p, const struct made *m)
 {
     const struct payload_origin *o = &p->file.origin;
-    bool drops = m->v.rows[0].n != m->v.n_tokens, ragged = config_is_ragged(m->v.config);
+    bool drops = m->v.rows[0].n != m->v.n_tokens, ragged = m->v.config->ragged;
 
     cr_assert_str_eq(o->producer, "a test");
     cr_assert_str_eq(o->model_name, "tiny");
@@ -302,7 +302,7 @@ Test(payload, of_streams_decodes_to_the_variant)
     cache_init(&c, 100);
     for (int i = 0; i < 3; i++) {
         struct config config = config_of(name[i]);
-        const struct config_stage *stage = config_stage_of(&config, METHOD_QUANTISE);
+        const struct config_stage *stage = &config.stage[METHOD_QUANTISE];
         struct made m = made_of(&c, &config);
         write_and_open(path, &m, &p);
         for (int l = 0; l < L; l++) {

@@ -70,7 +70,7 @@ static void expect_rows(const struct cache *c, const struct config *config, cons
         }
     }
     cr_assert(v->kept || pairs == L * G * T, "%s", config->name);
-    bool known = config_knows_rows(config);
+    bool known = config->knows_rows;
     for (int l = 0, layers; l < L; l += layers) {
         struct config_share share = config_share(config, &v->shape, T, l);
         int64_t sum = 0;
@@ -115,21 +115,20 @@ Test(variants, keep_less_of_the_same)
     cache_init(&c, 100);
     for (int m = 0; m < METHODS; m++) {
         struct config config[2] = { config_of(every_method[m]), config_of(every_method[m]) };
-        const struct config_stage *drop = config_stage_of(&config[0], METHOD_DROP);
+        const struct config_stage *drop = &config[0].stage[METHOD_DROP];
         bool kept[L * G][100] = { { false } };
         struct made made[2];
         if (drop->method->drop->scores.by_drop && drop->method->drop->scores.by_drop(drop->value))
             continue;
-        for (int s = 0; s < config[0].n_stages; s++)
-            for (int i = 0; i < 2 && config[0].stage[s].method->drop; i++)
-                config[i].stage[s].value[0] = i ? 0.8 : 0.1;
+        for (int i = 0; i < 2; i++)
+            config[i].stage[METHOD_DROP].value[0] = i ? 0.8 : 0.1;
         made_all(&c, config, 2, made);
         const int32_t *at = made[0].v.kept;
         for (int h = 0; h < L * G; h++)
             for (int i = 0; i < made[0].v.rows[h].n; i++)
                 kept[h][*at++] = true;
         at = made[1].v.kept;
-        for (int h = 0; h < L * G && !config_is_ragged(&config[0]); h++)
+        for (int h = 0; h < L * G && !config[0].ragged; h++)
             for (int i = 0; i < made[1].v.rows[h].n; i++)
                 cr_assert(kept[h][*at++], "%s", config[1].name);
         made_release(&made[0]);
@@ -415,7 +414,9 @@ Test(variants, a_budget_rewrites_scores)
     struct cache c;
     struct made m[3];
 
-    rewritten.stage[0].method = &last;
+    rewritten.stage[METHOD_BUDGET].method = &last;
+    rewritten.budget = &budget;
+    rewritten.ragged = false;
     for (int b = 0; b < BACKENDS; b++) {
         if (!cache_open(&c, backends[b][0], backends[b][1], T))
             continue;

@@ -57,7 +57,7 @@ static int64_t part_bytes(const struct variant *v)
 /* Row i of head h was token t, and is off by half a step at most; bf16 rounds what comes back. */
 static void expect_near(const struct cache *c, const struct made *m, int h, int i, int t)
 {
-    int bits = (int)config_stage_of(m->v.config, METHOD_QUANTISE)->value[0];
+    int bits = (int)m->v.config->stage[METHOD_QUANTISE].value[0];
     double half_step = 2.01 / (bits == 2 ? 3 : 15) / 2 + (c->be->dtype == DTYPE_BF16 ? 1. / 256 : 0);
 
     for (int j = 0; j < K; j++) {

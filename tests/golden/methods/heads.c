@@ -84,7 +84,7 @@ static int merge_head(const struct evp_head *head, void *arg, struct err *err)
 static int merged(struct kv_full *full, const struct variant *v, struct err *err)
 {
     size_t scores = (size_t)(size[L] * size[G] * size[T]) * sizeof(float), heads = (size_t)(size[L] * size[G]);
-    struct merging m = { .stage = config_stage_of(v->config, METHOD_MERGE), .v = v };
+    struct merging m = { .stage = &v->config->stage[METHOD_MERGE], .v = v };
     const struct host_work work = { .head = merge_head, .arg = &m };
     float *on_device = pool_take(full->pool, scores, err), *score = malloc(scores);
 
@@ -109,7 +109,7 @@ static int merged(struct kv_full *full, const struct variant *v, struct err *err
 static int shared(struct kv_full *full, const struct variant *v, struct err *err)
 {
     size_t bytes = (size_t)(size[L] * size[G] * size[T]) * sizeof(float);
-    const struct config_stage *stage = &v->config->stage[0];
+    const struct config_stage *stage = &v->config->stage[METHOD_DROP];
     float *on_device = pool_take(full->pool, bytes, err), *score = malloc(bytes);
     double *share = calloc((size_t)size[L], sizeof(*share));
 
