@@ -246,11 +246,6 @@ static int whole(const double *value, double share, int n_keep)
     return n_keep <= window ? n_keep : window + (int)rint(share * (n_keep - window));
 }
 
-static int window_of(const double *value)
-{
-    return (int)value[WINDOW];
-}
-
 static struct quant_pair rows_of(const double *value, int head_dim)
 {
     const struct quant_row row = { .format = QUANT_E4M3, .columns = head_dim, .scale = QUANT_SCALE_TOKEN };
@@ -266,7 +261,6 @@ const struct method method_arkv = {
     .summary = "drops tokens, keeps some whole and the others in 8 bits",
     .source = "Lei and Ilager 2026 (arXiv 2603.08727), github.com/Large-scale-Sustainable-Computing-LSC/ARKV",
     .needs = NEED_WINDOW_Q,
-    .window = window_of,
     .param = { { .name = "drop",
                  .alias = "compression_ratio",
                  .min = 0.000001, // at least one of several tokens
@@ -279,6 +273,7 @@ const struct method method_arkv = {
                  .max = 4096,
                  .otherwise = 32,
                  .whole = true,
+                 .window = true,
                  .help = "last tokens whose queries count, and that stay whole" },
                { .name = "stats",
                  .otherwise = STATS_CODE,

@@ -24,20 +24,9 @@ enum { WINDOW, SAMPLE, SEED };
 enum { EXPECTED, BERNOULLI };
 enum { MERGE_TOKENS = 32 };
 
-static int window_of(const double *value)
-{
-    return (int)value[WINDOW];
-}
-
 static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
-    return window_attention(full, window_of(value) < full->n_tokens ? window_of(value) : full->n_tokens, out, err);
-}
-
-static size_t bytes_of(const double *value, const struct kv_shape *shape, int n_tokens, int window)
-{
-    (void)value, (void)n_tokens;
-    return window_bytes(shape, window);
+    return window_attention(full, value[WINDOW] < full->n_tokens ? (int)value[WINDOW] : full->n_tokens, out, err);
 }
 
 /* The probability that token i is merged into the n kept tokens `next`. */
@@ -85,7 +74,6 @@ const struct method method_cam = {
     .summary = "adds dropped values to the next kept ones, by attention",
     .source = "Zhang et al. 2024 (ICML), github.com/zyxxmu/cam",
     .needs = NEED_WINDOW_Q,
-    .window = window_of,
     .param = { PARAM_WINDOW,
                { .name = "sample",
                  .otherwise = EXPECTED,
@@ -99,5 +87,5 @@ const struct method method_cam = {
                  .whole = true,
                  .budget = true,
                  .help = "seed of what is drawn" } },
-    .merge = &(const struct method_merge){ .merge = merge, .scores = { .all = score, .bytes = bytes_of } },
+    .merge = &(const struct method_merge){ .merge = merge, .scores = { .all = score, .bytes = window_bytes } },
 };

@@ -100,6 +100,7 @@ struct method_param {
     const char *name, *alias;   // alias: another accepted name, or NULL
     double min, max, otherwise; // bounds (inclusive); default; NAN: no default, must be given
     bool whole;                 // only whole numbers
+    bool window;                // the last tokens whose queries the method needs
     const double *only;         // NAN-terminated list of allowed values, or NULL
     const char *const *words;   // NULL-terminated: the value is one of these words, stored as its index; or NULL
     bool budget;                // affects what is done with scores, such as how many pairs are kept, not the scores
@@ -193,7 +194,7 @@ struct method_scores {
     int (*head)(const struct evp_head *head, const double *value, float *score, struct err *err);
     /* As `all`, and gives every layer a share (L), 0 .. 1. */
     int (*shares)(const struct kv_full *full, const double *value, float *score, double *share, struct err *err);
-    /* A user's own method, which scores, says its window, and may say what it keeps. */
+    /* A user's own method, which scores, and may say what it keeps. */
     const struct evp_method *plugin;
     /* The pool memory that scoring takes, when `window` queries are saved; NULL: none. */
     size_t (*bytes)(const double *value, const struct kv_shape *shape, int n_tokens, int window);
@@ -267,7 +268,7 @@ struct method_pack {
 struct method {
     const char *name, *summary, *source;      // source: the paper or code that it follows
     unsigned needs;                           // enum method_need
-    int (*window)(const double *value);       // last tokens whose queries it needs, or NULL
+    int window;                               // last tokens whose queries it needs, unless a parameter says so
     struct method_param param[CONFIG_PARAMS]; // name NULL ends; the first of a dropping method is `drop`
 
     /* Checks that bounds cannot express, or NULL. head_dim 0: the model is not known yet. */

@@ -73,6 +73,7 @@ static int add(const struct evp_method *given, struct err *err)
                           .summary = text_or(given->summary, "a method of your own"),
                           .source = text_or(given->source, "a plug-in"),
                           .needs = (given->window ? NEED_WINDOW_Q : 0u) | (given->column_sums ? NEED_COLUMN_SUMS : 0u),
+                          .window = given->window,
                           .param = { PARAM_DROP },
                           .drop = &added->drop };
     for (int i = 0; given->param && given->param[i].name; i++) {

@@ -35,7 +35,6 @@ const struct method method_pyramidkv = {
     .summary = "snapkv with smaller budgets in later layers",
     .source = "Cai et al. 2024 (arXiv 2406.02069), kvpress PyramidKVPress",
     .needs = NEED_WINDOW_Q,
-    .window = snapkv_window,
     .param = { PARAM_DROP,
                PARAM_WINDOW,
                PARAM_KERNEL,

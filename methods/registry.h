@@ -31,15 +31,15 @@ int keep_of_drop(double drop, int n_tokens);
 /* ---- window.c: attention of the context's last queries ------------------ */
 
 /* out (L * G, T) = the mean attention to each key from the last w <= T tokens and the group's H/G query heads. Takes
- * window_bytes() from the pool. */
+ * window_bytes() from the pool, whose parameters are those of method_scores.bytes. */
 int window_attention(const struct kv_full *full, int w, float *out, struct err *err) MUST_CHECK;
-size_t window_bytes(const struct kv_shape *shape, int window); // window: tokens whose queries are saved
+size_t window_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window);
 
 /* ---- snapkv.c: parameters and scores that pyramidkv shares --------------- */
 
 #define PARAM_WINDOW                                                                                                   \
     {                                                                                                                  \
-        .name = "window", .min = 1, .max = 4096, .otherwise = 64, .whole = true,                                       \
+        .name = "window", .min = 1, .max = 4096, .otherwise = 64, .whole = true, .window = true,                       \
         .help = "last tokens whose queries count"                                                                      \
     }
 #define PARAM_KERNEL                                                                                                   \
@@ -48,7 +48,6 @@ size_t window_bytes(const struct kv_shape *shape, int window); // window: tokens
         .help = "width of the average pooling over attention"                                                          \
     }
 enum { SNAPKV_DROP, SNAPKV_WINDOW, SNAPKV_KERNEL, SNAPKV_PARAMS };
-int snapkv_window(const double *value);
 int snapkv_check(const double *value, int head_dim, struct err *err);
 int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err);
 size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window);

@@ -104,18 +104,25 @@ int64_t kv_bytes(const struct kv_shape *shape, int n_tokens)
 
 /* ---- lists of configs, memory ------------------------------------------- */
 
+/* The last tokens whose queries a stage needs. */
+static int stage_window(const struct config_stage *stage)
+{
+    int window = stage->method ? stage->method->window : 0;
+
+    for (int i = 0; stage->method && i < CONFIG_PARAMS; i++)
+        if (stage->method->param[i].window)
+            window = (int)stage->value[i];
+    return window;
+}
+
 void configs_need(const struct config *const *configs, int n, unsigned *needs, int *window)
 {
     *needs = NEED_NOTHING;
     *window = 0;
     for (int i = 0; i < n; i++) {
-        const struct method_drop *drop = configs[i]->drop;
-        int w = drop && drop->scores.plugin ? drop->scores.plugin->window : 0;
-        *window = w > *window ? w : *window;
         for (int kind = 0; kind < METHOD_KINDS; kind++) {
-            const struct config_stage *stage = &configs[i]->stage[kind];
-            w = stage->method && stage->method->window ? stage->method->window(stage->value) : 0;
-            *needs |= stage->method ? stage->method->needs : 0;
+            int w = stage_window(&configs[i]->stage[kind]);
+            *needs |= configs[i]->stage[kind].method ? configs[i]->stage[kind].method->needs : 0;
             *window = w > *window ? w : *window;
         }
     }

@@ -16,11 +16,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-int snapkv_window(const double *value)
-{
-    return (int)value[SNAPKV_WINDOW];
-}
-
 int snapkv_check(const double *value, int head_dim, struct err *err)
 {
     (void)head_dim;
@@ -48,7 +43,7 @@ static int score_window(const struct kv_full *full, int w, float *out, struct er
 int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
     struct backend *be = full->backend;
-    int T = full->n_tokens, w = snapkv_window(value) < T ? snapkv_window(value) : T;
+    int T = full->n_tokens, w = value[SNAPKV_WINDOW] < T ? (int)value[SNAPKV_WINDOW] : T;
 
     if (w < T) {
         if (window_attention(full, w, out, err))
@@ -60,7 +55,7 @@ int snapkv_score(const struct kv_full *full, const double *value, float *out, st
 
 size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window)
 {
-    return snapkv_window(value) < n_tokens ? window_bytes(shape, window) : 0;
+    return value[SNAPKV_WINDOW] < n_tokens ? window_bytes(value, shape, n_tokens, window) : 0;
 }
 
 const struct method method_snapkv = {
@@ -68,7 +63,6 @@ const struct method method_snapkv = {
     .summary = "keeps what the context's last tokens attend to",
     .source = "Li et al. 2024 (arXiv 2404.14469), kvpress SnapKVPress",
     .needs = NEED_WINDOW_Q,
-    .window = snapkv_window,
     .param = { PARAM_DROP, PARAM_WINDOW, PARAM_KERNEL },
     .check = snapkv_check,
     .drop = &(const struct method_drop){ .scores = { .all = snapkv_score, .bytes = snapkv_bytes } },

@@ -13,12 +13,6 @@
 enum { DROP, HEADS };
 enum { HEADS_ALL, HEADS_OWN };
 
-static int window(const double *value)
-{
-    (void)value;
-    return 1;
-}
-
 static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
     struct backend *be = full->backend;
@@ -33,12 +27,6 @@ static int score(const struct kv_full *full, const double *value, float *out, st
     return 0;
 }
 
-static size_t score_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window_saved)
-{
-    (void)value, (void)n_tokens;
-    return window_bytes(shape, window_saved);
-}
-
 static const char *const heads[] = { [HEADS_ALL] = "all", [HEADS_OWN] = "own", NULL };
 
 const struct method method_tova = {
@@ -46,11 +34,11 @@ const struct method method_tova = {
     .summary = "keeps what the context's last token attends to",
     .source = "Oren et al. 2024 (arXiv 2401.06104), kvpress TOVAPress",
     .needs = NEED_WINDOW_Q,
-    .window = window,
+    .window = 1,
     .param = { PARAM_DROP,
                { .name = "heads",
                  .otherwise = HEADS_ALL,
                  .words = heads,
                  .help = "query heads that score a kv head: all of the layer, or its own" } },
-    .drop = &(const struct method_drop){ .scores = { .all = score, .bytes = score_bytes } },
+    .drop = &(const struct method_drop){ .scores = { .all = score, .bytes = window_bytes } },
 };

@@ -8,8 +8,9 @@
 #include <assert.h>
 #include <math.h>
 
-size_t window_bytes(const struct kv_shape *shape, int window)
+size_t window_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window)
 {
+    (void)value, (void)n_tokens;
     return pool_size((size_t)window * (size_t)shape->n_heads * sizeof(float)); // log-sum-exps of one layer
 }
 
@@ -18,7 +19,7 @@ int window_attention(const struct kv_full *full, int w, float *out, struct err *
     struct backend *be = full->backend;
     const struct kv_shape *s = &full->shape;
     const struct attn_span span = { .row = full->window - w, .n_rows = w, .first = 0, .n_keys = full->n_tokens };
-    float *lse = pool_take(full->pool, window_bytes(s, full->window), err); // (G, W, H/G)
+    float *lse = pool_take(full->pool, window_bytes(NULL, s, full->n_tokens, full->window), err); // (G, W, H/G)
 
     assert(w <= full->window);
     if (!lse)
