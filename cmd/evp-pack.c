@@ -23,8 +23,9 @@
 #include "methods/method_plugin.h"
 #include "loader/store/index.h"
 #include "methods/method.h"
-#include "methods/packed_payload.h"
-#include "methods/variant_error.h"
+#include "variants/packed_payload.h"
+#include "variants/sizes.h"
+#include "variants/variant_error.h"
 
 #include <stdio.h>
 #include <stdlib.h>

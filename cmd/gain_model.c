@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "engine/tokens/tokenizer.h"
-#include "methods/method.h"
+#include "variants/sizes.h"
 
 #include <stdlib.h>
 

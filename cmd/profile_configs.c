@@ -2,7 +2,7 @@
 #include "cmd/profile_configs.h"
 
 #include "base/log.h"
-#include "methods/method.h"
+#include "variants/sizes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

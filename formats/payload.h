@@ -1,11 +1,11 @@
 /* payload.h - the container of a payload: one variant of one context's KV cache as a safetensors file.
  *
  *     tokens            I32 [n_tokens], the ids of the context
- *     layers.N.KIND     the tensors of layer N; methods/packed_payload.h lists them for each config
+ *     layers.N.KIND     the tensors of layer N; variants/packed_payload.h lists them for each config
  *     __metadata__      all strings: evp "payload", version "2", config, model_digest, token_digest, n_tokens (the
  *                       position of the next token), checksums (JSON: tensor name -> XXH3-64 hex), head_checksums
  *                       (JSON: tensor name -> those of its heads, one after another), and the known ones of
- *                       producer, model_name, cache, lengths, errors (methods/payload_cache.h)
+ *                       producer, model_name, cache, lengths, errors (variants/payload_cache.h)
  *
  * Any reader of safetensors opens the file. These functions need no compression method: they identify the cache and
  * check that its bytes are whole. They do not check which layer tensors a config has, nor their shapes.

@@ -1,4 +1,5 @@
-/* method.h - the registry of KV-cache compression methods, and the way from a full cache to a variant.
+/* method.h - KV-cache compression methods: what a method sees and says, and the registry. variants/ makes variants by
+ * them.
  *
  * Methods work after the context is prefilled once. They see the full cache and the side outputs that they declare in
  * `needs`; every config of every method is derived from that one prefill. A config is a chain of stages, at most one of
@@ -9,14 +10,13 @@
  *                (int)(T * (1 - drop)) without a budget
  *     merge      adds what is dropped to the values that are kept
  *     quantise   packs the kept rows; the variant gets the unpacked rows
- * A variant holds plain rows, so decoding needs no special case.
  *
  * To add a method:
  *   1. methods/NAME.c with its definition, its source and its struct method, which points at the struct of its kind;
  *   2. its extern in methods/registry.h and its line in methods/registry.c;
  *   3. if it needs more than K, V, window queries and column sums: a bit in enum method_need, saved by
- *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes(); a pass of its own, as
- *      that in engine/transformer/repeat.c, also in engine/transformer/plan.c;
+ *      session_prefill() in engine/transformer/session.c and counted in configs_side_bytes() of variants/sizes.c; a
+ *      pass of its own, as that in engine/transformer/repeat.c, also in engine/transformer/plan.c;
  *   4. its scores from ops of the device (kernels/backend.h); scores.bytes must return the pool memory that it takes
  *      while it scores. Where no op computes them and speed does not suffer: scores.head, on the host
  *      (methods/head_work.h);
@@ -129,6 +129,7 @@ struct packed_part {
     bool at_most; // dim[0] depends on the data; until that is coded, dim[0] is the most that it can be
 };
 enum { HEAD_PART_MAX = 8, PART_MAX = 11 };
+size_t packed_part_bytes(const struct packed_part *part);
 
 /* One layer to be packed or unpacked. */
 struct packed_layer {
@@ -288,93 +289,5 @@ extern const struct method *method_registry[METHODS_MAX + 1];
 bool method_add(const struct method *m);
 enum method_kind method_kind(const struct method *m);
 const struct method *method_find(const char *name, size_t n);
-
-/* ---- a config and a model ---------------------------------------------- */
-
-/* ERR_USAGE when the config does not fit a model of this shape (a quantiser's groups must divide head_dim). */
-int config_check(const struct config *config, const struct kv_shape *shape, struct err *err) MUST_CHECK;
-
-/* The fewest rows that each head of a layer keeps whole, of n_keep; -1: the config has no method with `whole`. */
-int config_least_whole(const struct config *config, int n_keep);
-
-/* What the layers from `layer` on share. */
-struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
-
-/* Rows that each head of a layer keeps, with a budget the mean: 1 .. n_tokens. Not for methods with `share`. Most
- * methods: (int)(n_tokens * (1 - drop)) in double arithmetic, as kvpress computes it, at least 1. Where the number of
- * rows is not known (chunkkv, impress): the most that each head may keep; then pairs of config_share() are the most,
- * too. */
-int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
-double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
-
-/* The tensors of one layer (`at` NULL). Returns how many; all layers have the same number. */
-int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,
-                 struct packed_part part[PART_MAX]);
-size_t packed_part_bytes(const struct packed_part *part);
-
-/* The exact bytes of a variant, equal to variant.bytes; -1 where they depend on the data. */
-int64_t config_bytes_known(const struct config *config, const struct kv_shape *shape, int n_tokens);
-int64_t kv_bytes(const struct kv_shape *shape, int n_tokens); // uncompressed, 2-byte serving dtype
-
-/* ---- a list of configs, and the memory they take ----------------------- */
-
-/* What prefill must save for these configs: the union of needs, the largest window. */
-void configs_need(const struct config *const *configs, int n, unsigned *needs, int *window);
-
-/* Exact bytes of device memory that some work takes from the pool. */
-struct memory_need {
-    size_t kept, making; // bytes that stay; further bytes taken only during the work
-};
-
-/* Bytes that prefill saves for these configs: one block of window queries of all layers, one of column sums, one of
- * what session_repeat() finds. */
-size_t configs_side_bytes(const struct config *const *configs, int n, const struct kv_shape *shape, int n_tokens);
-/* For compressor_new(), after a prefill that saved what the same configs need. */
-struct memory_need configs_score_bytes(const struct config *const *configs, int n, const struct kv_shape *shape,
-                                       int n_tokens);
-/* For compressor_variant(); the rows stay. */
-struct memory_need config_variant_bytes(const struct config *config, const struct kv_shape *shape, int n_tokens);
-
-/* ---- variants ---------------------------------------------------------- */
-
-struct variant {
-    const struct config *config; // borrowed
-    struct kv_shape shape;
-    int n_tokens;                // the context's original length: the position of the next token
-    struct kv_rows *rows;        // [L * G]; rows are in the pool, for `none` in the full cache
-    int64_t bytes, bytes_read;   // of all tensors; of what is read to answer, less with methods that have `stored`
-    double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
-    /* Seconds to make this variant alone, including scoring even where scores were reused; and to restore plain rows
-     * when it is loaded (0 unless quantised). */
-    double compress_s, decompress_s;
-    /* Layer by layer. With VARIANT_PAYLOAD `at` is in host memory, but NULL for `k` and `v`: they are the last rows of
-     * each head. */
-    struct packed_part *parts; // [L * n_parts]
-    int n_parts;               // per layer
-    int *whole;                // [L]: rows of each head that stay whole, the last; NULL: no method with `whole`
-    double packed_frac;        // of the pairs kept, with such a method; else 0
-    /* With VARIANT_PAYLOAD: positions of the kept rows, head after head as in rows, ascending (with `whole` first those
-     * of the packed rows, then those of the whole); NULL when all are kept. */
-    int32_t *kept;
-    struct backend *backend; // private
-};
-
-/* Makes the variants of one context. It keeps the methods' scores, so all drops of a method cost one scoring. */
-struct compressor;
-
-/* Computes all scores that these configs need, in full->pool, then rounds the cache to bf16, as payloads hold it.
- * `full` must outlive the compressor. */
-struct compressor *compressor_new(const struct kv_full *full, const struct config *const *configs, int n,
-                                  struct err *err);
-void compressor_free(struct compressor *c); // NULL is fine; the pool's owner must reset the pool
-
-enum variant_detail { VARIANT_ROWS, VARIANT_PAYLOAD }; // rows only, or also kept positions and packed tensors
-
-/* Derives one variant. `config` must be one of the compressor's configs or have the same scores as one, and must
- * outlive the variant. The variant's rows stay in the pool until the pool's owner resets it. ERR_USAGE as
- * config_check(). On failure nothing is left to release, and the pool is as before. */
-int compressor_variant(struct compressor *c, const struct config *config, enum variant_detail detail,
-                       struct variant *out, struct err *err) MUST_CHECK;
-void variant_release(struct variant *v); // frees its host memory; zeroed is fine
 
 #endif

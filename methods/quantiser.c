@@ -1,5 +1,14 @@
 /* quantiser.c - what quantisers share: heads on their way to the backend, and the matrices of row formats. */
-#include "methods/registry.h"
+#include "methods/quantiser.h"
+
+size_t packed_part_bytes(const struct packed_part *part)
+{
+    size_t n = dtype_size(part->dtype);
+
+    for (int i = 0; i < part->n_dims; i++)
+        n *= (size_t)part->dim[i];
+    return n;
+}
 
 static int add_part(struct head_part *part, const struct row_tensor *t, enum kv_side side, int rows)
 {

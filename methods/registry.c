@@ -38,3 +38,10 @@ bool method_add(const struct method *m)
         method_registry[n] = m;
     return n < METHODS_MAX;
 }
+
+int keep_of_drop(double drop, int n_tokens)
+{
+    int n = (int)((double)n_tokens * (1.0 - drop));
+
+    return n > 0 ? n : 1;
+}

@@ -52,15 +52,6 @@ int snapkv_check(const double *value, int head_dim, struct err *err);
 int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err);
 size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window);
 
-/* ---- quantiser.c: what quantisers share ----------------------------------- */
-
-/* The matrices of n tokens of one head, `k` and `v` included; returns how many. */
-int quantiser_parts(const struct config_stage *stage, int head_dim, int n, struct head_part part[HEAD_PART_MAX]);
-
-/* Calls op, the backend's quantise or dequantise, with many heads of the layer at a time. */
-typedef void quantise_op(struct backend *be, const struct quant_item *item, int n_items);
-void quantise_heads(struct backend *be, const struct packed_layer *layer, quantise_op *op);
-
 /* ---- int4.c: what int8 shares ---------------------------------------------- */
 
 enum { INT_GROUP };

@@ -7,7 +7,8 @@
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer.h"
 #include "methods/method.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
+#include "variants/sizes.h"
 
 #include <limits.h>
 #include <math.h>

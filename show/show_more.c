@@ -7,7 +7,7 @@
 #include "base/rows.h"
 #include "show/show.h"
 #include "logs/access.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
  *     struct session *s = session_new(engine, &err); // all other memory of the plan
  *     session_prefill(s, &want, &seconds, &err);     // the context, once
  *     session_repeat(s, &want, &err);                // what methods need besides
- *     compressor_variant(c, &config, ...);           // methods/: full cache -> variants
+ *     compressor_variant(c, &config, ...);           // variants/: full cache -> variants
  *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
  * engine: weights, immutable, shared by sessions. session: one context's full cache, and all memory for work on it.
@@ -20,6 +20,7 @@
 #include "engine/tokens/tokenizer.h"
 #include "kernels/backend.h"
 #include "methods/method.h"
+#include "variants/variant.h"
 
 #include <stdbool.h>
 #include <stdint.h>

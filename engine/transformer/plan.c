@@ -6,6 +6,7 @@
  */
 #include "base/parse.h"
 #include "engine/transformer/engine_internal.h"
+#include "variants/sizes.h"
 
 #include <limits.h>
 #include <string.h>

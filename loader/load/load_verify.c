@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "loader/store/index.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 
 #include <errno.h>
 #include <fcntl.h>

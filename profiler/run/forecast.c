@@ -1,8 +1,8 @@
 /* forecast.c - operations and bytes of a profile, divided by a GPU's per second. */
 #include "profiler/run/forecast.h"
 
-#include "methods/method.h"
 #include "profiler/run/groups.h"
+#include "variants/sizes.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,6 +10,7 @@
 #include "profiler/run/prefill_curve.h"
 #include "profiler/run/unvisited.h"
 #include "profiler/table/gold_list.h"
+#include "variants/sizes.h"
 
 #include <math.h>
 #include <stdlib.h>

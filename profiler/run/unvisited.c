@@ -1,7 +1,7 @@
 /* unvisited.c - rows and sizes from tokens and methods, times from least squares over the measured rows. */
 #include "profiler/run/unvisited.h"
 
-#include "methods/method.h"
+#include "variants/sizes.h"
 
 #include <math.h>
 #include <string.h>

@@ -7,7 +7,7 @@
     roofline.py --write tests/bench/roofline.md          renews the tables of that page; --check: are they up to date?
 
 It runs no op. It walks through the passes of the engine (engine/transformer/session.c, engine/transformer/decode.c) and the methods' ops
-(methods/) with the shapes alone, and counts as kernels/around.h does: two operations for each multiplication and
+(methods/, variants/) with the shapes alone, and counts as kernels/around.h does: two operations for each multiplication and
 addition in a product; operands read and results written, each once. tests/golden/roofline compares the counts with those
 of a run. An op takes at least max(operations / peak rate, bytes / bandwidth).
 """
@@ -177,10 +177,10 @@ class Job:
             self.forward([(n, first + n)], cache=True, columns="h2o" in methods,
                          window=max(0, first + n - max(first, S - window)))
 
-    # ---- variants: methods/ -------------------------------------------------------------
+    # ---- variants: methods/, variants/ -------------------------------------------------------------
 
     def kept(self, config, layer):
-        """config_n_keep() of methods/sizes.c: rows that each head of a layer keeps."""
+        """config_n_keep() of variants/sizes.c: rows that each head of a layer keeps."""
         S = self.a.tokens
         for method, value in config:
             if method == "pyramidkv":

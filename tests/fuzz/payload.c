@@ -1,7 +1,8 @@
 /* payload.c - any bytes as a payload: refused with a sentence, or every tensor of it is inside the bytes. What the
  * container alone accepts is more than what the methods accept, so both are asked.
  */
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
+#include "variants/sizes.h"
 
 #include <stdlib.h>
 

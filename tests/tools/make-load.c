@@ -17,8 +17,9 @@
  */
 #include "base/rng.h"
 #include "formats/manifest.h"
-#include "methods/packed_payload.h"
-#include "methods/payload_cache.h"
+#include "variants/packed_payload.h"
+#include "variants/payload_cache.h"
+#include "variants/sizes.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -3,7 +3,7 @@
  */
 #include "base/file.h"
 #include "codes/half.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>

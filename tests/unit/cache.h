@@ -6,6 +6,8 @@
 
 #include "kernels/pool.h"
 #include "methods/method.h"
+#include "variants/sizes.h"
+#include "variants/variant.h"
 
 enum { L = 2, H = 6, G = 2, K = 32, W = 16, HEAD = 9 }; // W: queries saved; HEAD: tokens of the chat template
 enum { ROTARY = 24, FUTURE = 40 };                      // FUTURE: angles after T

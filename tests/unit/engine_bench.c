@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "tests/kernels/compare.h"
 #include "tests/unit/tiny_model.h"
+#include "variants/sizes.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 
 #include "tests/kernels/compare.h"
 #include "tests/unit/tiny_model.h"
+#include "variants/sizes.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

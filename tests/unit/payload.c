@@ -1,7 +1,7 @@
 /* Payloads: what is written reads back as the variant's rows in BF16, and what is not right is refused. */
 #include "base/file.h"
 #include "codes/half.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 #include "tests/unit/cache.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,6 @@
 /* What a payload says of its cache: written, read back, and refused where it makes no sense. */
 #include "base/json.h"
-#include "methods/payload_cache.h"
+#include "variants/payload_cache.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The largest shapes and metadata of payloads. */
 #include "base/buf.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "kernels/pool.h"
 #include "tests/unit/tiny_model.h"
+#include "variants/sizes.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
  * stays. */
 #include "methods/method.h"
 #include "profiler/run/unvisited.h"
+#include "variants/sizes.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

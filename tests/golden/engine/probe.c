@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "engine/transformer/engine.h"
 #include "methods/config.h"
+#include "variants/sizes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

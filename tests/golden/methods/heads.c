@@ -11,6 +11,7 @@
 #include "kernels/backend.h"
 #include "kernels/pool.h"
 #include "methods/head_work.h"
+#include "variants/variant.h"
 
 #include <assert.h>
 #include <stdio.h>

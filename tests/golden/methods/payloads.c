@@ -6,7 +6,8 @@
 #include "base/file.h"
 #include "engine/transformer/engine.h"
 #include "kernels/pool.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
+#include "variants/sizes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

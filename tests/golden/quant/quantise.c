@@ -5,7 +5,8 @@
  * NUMBERS: f32, keys (heads, tokens, head_dim), then values. Writes DIR/payload and DIR/rows, which is like NUMBERS.
  */
 #include "kernels/pool.h"
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
+#include "variants/sizes.h"
 
 #include <stdio.h>
 #include <stdlib.h>

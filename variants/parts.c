@@ -1,8 +1,8 @@
 /* parts.c - the tensors of a variant: their shapes, the memory that packing takes, and packing rows into them. */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "kernels/pool.h"
-#include "methods/registry.h"
+#include "methods/quantiser.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -106,15 +106,6 @@ struct packing parts_packing(const struct config *config, const struct kv_shape 
         p.rest += pool_size(G * none);
     }
     return p;
-}
-
-size_t packed_part_bytes(const struct packed_part *part)
-{
-    size_t n = dtype_size(part->dtype);
-
-    for (int i = 0; i < part->n_dims; i++)
-        n *= (size_t)part->dim[i];
-    return n;
 }
 
 /* ---- packing ------------------------------------------------------------ */

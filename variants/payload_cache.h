@@ -6,7 +6,7 @@
  *               "rope":{"theta":100000,"dims":64,"scaling":"llama3","factor":32,"low_freq_factor":1,
  *                       "high_freq_factor":4,"original_max_position_embeddings":8192}}
  *     lengths  [2006,2006,1003,...], the tokens that each head of a layer keeps
- *     errors   [0.0262,0.0265,...], of each layer's keys, then values, what a quantiser loses (methods/variant_error.h)
+ *     errors   [0.0262,0.0265,...], what a quantiser loses of each layer's keys, then values (variants/variant_error.h)
  *
  * docs/formats/payload.md says what they mean and when they are absent.
  */

@@ -1,5 +1,5 @@
 /* variant_error.c - compares rows head by head in host memory. */
-#include "methods/variant_error.h"
+#include "variants/variant_error.h"
 
 #include "methods/head_work.h"
 

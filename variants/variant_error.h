@@ -2,7 +2,7 @@
 #ifndef EVP_VARIANT_ERROR_H
 #define EVP_VARIANT_ERROR_H
 
-#include "methods/method.h"
+#include "variants/variant.h"
 
 /* error (L, 2): of the keys and the values of each layer, the root of the sum of squared differences over the sum of
  * squares of the kept rows; 0 where they are all 0. Of a variant made with VARIANT_PAYLOAD from `full`. */

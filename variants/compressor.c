@@ -1,7 +1,7 @@
 /* compressor.c - the scores that a list of configs needs, each computed once; then the cache is rounded to the numbers
  * that payloads hold.
  */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "kernels/pool.h"
 #include "methods/head_work.h"

@@ -1,6 +1,6 @@
 /* merge_rows.c - gives a merging method the heads one by one, on the host, and writes the changed values back as
  * payloads hold them, rounded to bf16. */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "codes/half.h"
 #include "methods/head_work.h"

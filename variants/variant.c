@@ -4,7 +4,7 @@
  * them the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions, packed tensors)
  * to the host.
  */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "kernels/pool.h"
 

@@ -1,13 +1,11 @@
 /* sizes.c - the size of a variant before it is made: rows, bytes, and the device memory for making it. Tensors are
  * counted in the serving dtype, 2 bytes per number; device memory in the backend's dtype.
  */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "kernels/pool.h"
 #include "methods/evp_method.h"
 #include "methods/registry.h"
-
-#include <string.h>
 
 int config_check(const struct config *config, const struct kv_shape *shape, struct err *err)
 {
@@ -20,13 +18,6 @@ int config_check(const struct config *config, const struct kv_shape *shape, stru
 }
 
 /* ---- rows --------------------------------------------------------------- */
-
-int keep_of_drop(double drop, int n_tokens)
-{
-    int n = (int)((double)n_tokens * (1.0 - drop));
-
-    return n > 0 ? n : 1;
-}
 
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer)
 {

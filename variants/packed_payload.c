@@ -2,10 +2,10 @@
  * file is compared with it tensor by tensor. The lengths of a layer's heads follow from the config; where they depend
  * on the data, they are read from the file.
  */
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 
 #include "base/unconst.h"
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* payload_cache.c - the JSON that describes a payload's cache. The reader does not trust its input: anyone may have
  * written the file. */
-#include "methods/payload_cache.h"
+#include "variants/payload_cache.h"
 
 #include "base/json.h"
 

@@ -4,6 +4,8 @@
 #define EVP_VARIANT_INTERNAL_H
 
 #include "methods/method.h"
+#include "variants/sizes.h"
+#include "variants/variant.h"
 
 /* ---- parts.c ---- */
 

@@ -2,10 +2,10 @@
  *
  * The header holds checksums of the bytes after it, so it is written twice, the first time with zeros.
  */
-#include "methods/packed_payload.h"
+#include "variants/packed_payload.h"
 
 #include "codes/half.h"
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include <assert.h>
 #include <stdlib.h>

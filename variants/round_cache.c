@@ -1,5 +1,5 @@
 /* round_cache.c - rounds a cache to bf16, so that answers come from the numbers that an engine reads from a payload. */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "codes/half.h"
 

@@ -1,6 +1,6 @@
 /* coded_rows.c - quantisers that work in host memory: the keys, then the values of each layer are read from the device,
  * encoded, decoded, and written back. */
-#include "methods/variant_internal.h"
+#include "variants/variant_internal.h"
 
 #include "methods/head_work.h"
 

@@ -24,7 +24,8 @@
 #include "formats/payload.h"
 #include "kernels/kv.h"
 #include "methods/method.h"
-#include "methods/payload_cache.h"
+#include "variants/payload_cache.h"
+#include "variants/variant.h"
 
 #include <stdint.h>
 
