@@ -166,7 +166,7 @@ static void put_packed(struct sheet *s, const struct packed_payload *p, int n_ke
 {
     double whole = 0;
 
-    if (config_least_whole(&p->config, n_kept) < 0)
+    if (!p->config.pack || !p->config.pack->whole)
         return;
     for (int l = 0; l < p->shape.n_layers; l++)
         whole += packed_payload_whole(p, l);

@@ -169,9 +169,9 @@ static int check_sizes(const struct packed_payload *p, int layer, const struct p
 
 int packed_payload_whole(const struct packed_payload *p, int layer)
 {
-    int n_keep = config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
+    bool whole = p->config.pack && p->config.pack->whole;
 
-    return config_least_whole(&p->config, n_keep) < 0 ? 0 : (int)find_part(p, layer, "k")->dim[1];
+    return whole ? (int)find_part(p, layer, "k")->dim[1] : 0;
 }
 
 /* Checks that the file has as many whole rows in a layer as the config may keep. */
@@ -181,7 +181,7 @@ static int check_whole(const struct packed_payload *p, int layer, struct err *er
     int n_keep = config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
     int least = config_least_whole(&p->config, n_keep);
 
-    if (least < 0 || (k->n_dims == 3 && k->dim[1] >= least && k->dim[1] <= n_keep))
+    if (!p->config.pack || !p->config.pack->whole || (k->n_dims == 3 && k->dim[1] >= least && k->dim[1] <= n_keep))
         return 0;
     return err_set(err, ERR_FORMAT, "tensor '%s' does not have the %d to %d rows of each head that %s keeps whole",
                    k->name, least, n_keep, p->config.name);

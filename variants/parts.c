@@ -24,7 +24,7 @@ int config_least_whole(const struct config *config, int n_keep)
 {
     bool whole = config->pack && config->pack->whole;
 
-    return whole ? config->pack->whole(config->stage[config->packer].value, 0, n_keep) : -1;
+    return whole ? config->pack->whole(config->stage[config->packer].value, 0, n_keep) : 0;
 }
 
 int parts_of_head(const struct config *config, int head_dim, int n, int whole, struct head_part part[HEAD_PART_MAX])
@@ -91,10 +91,10 @@ int config_parts(const struct config *config, const struct kv_shape *shape, cons
 struct packing parts_packing(const struct config *config, const struct kv_shape *shape, int64_t pairs)
 {
     size_t G = (size_t)shape->n_kv_heads;
-    int n = (int)(config->ragged ? pairs : pairs / shape->n_kv_heads), whole = config_least_whole(config, n);
+    int n = (int)(config->ragged ? pairs : pairs / shape->n_kv_heads);
     struct head_part part[HEAD_PART_MAX], empty[HEAD_PART_MAX];
     struct packing p = { 0 };
-    int n_parts = parts_of_head(config, shape->head_dim, n, whole > 0 ? whole : 0, part);
+    int n_parts = parts_of_head(config, shape->head_dim, n, config_least_whole(config, n), part);
 
     parts_of_head(config, shape->head_dim, 0, 0, empty);
     for (int i = 0; i < n_parts; i++) {

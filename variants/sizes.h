@@ -9,9 +9,6 @@
 /* ERR_USAGE when the config does not fit a model of this shape (a quantiser's groups must divide head_dim). */
 int config_check(const struct config *config, const struct kv_shape *shape, struct err *err) MUST_CHECK;
 
-/* The fewest rows that each head of a layer keeps whole, of n_keep; -1: the config has no method with `whole`. */
-int config_least_whole(const struct config *config, int n_keep);
-
 /* What the layers from `layer` on share. */
 struct config_share config_share(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 

@@ -99,27 +99,16 @@ static void lay_out_rows(struct making *m)
     assert((size_t)(at - m->rows) <= m->sizes.rows); // less where the number of rows is not known
 }
 
-/* Of the positions of all heads; less than sizes.kept where the number of rows is not known. */
-static size_t kept_bytes(const struct making *m)
-{
-    size_t n = 0;
-
-    for (size_t h = 0; h < n_heads(m->v); h++)
-        n += (size_t)m->lengths[h];
-    return n * sizeof(int32_t);
-}
-
 /* Copies the kept positions to the host, unless all are kept. */
 static int keep_positions(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
-    struct backend *be = v->backend;
-    size_t bytes = kept_bytes(m);
+    size_t bytes = m->pairs * sizeof(*v->kept);
 
-    if (m->detail != VARIANT_PAYLOAD || bytes == n_heads(v) * (size_t)v->n_tokens * sizeof(*v->kept))
+    if (m->detail != VARIANT_PAYLOAD || m->pairs == n_heads(v) * (size_t)v->n_tokens)
         return 0;
     v->kept = malloc(bytes);
-    return v->kept ? be->read(be, v->kept, m->kept, bytes, err) : err_nomem(err);
+    return v->kept ? v->backend->read(v->backend, v->kept, m->kept, bytes, err) : err_nomem(err);
 }
 
 /* Notes how many rows of each layer stay whole. */
@@ -222,6 +211,9 @@ static int fill_rows(struct making *m, struct err *err)
 
     if (get_lengths(m, err))
         return err->code;
+    for (size_t h = 0; h < n_heads(v); h++)
+        m->pairs += (size_t)m->lengths[h];
+    v->keep_frac = (double)m->pairs / ((double)n_heads(v) * v->n_tokens);
     if (!m->rows) {
         memcpy(v->rows, m->full->rows, n_heads(v) * sizeof(*v->rows));
         return 0;
@@ -268,9 +260,6 @@ static int make_variant(struct making *m, struct err *err)
         return err_nomem(err);
     if (take_memory(m, err) || fill_rows(m, err) || variant_parts(m, err))
         return err->code;
-    for (size_t h = 0; h < n_heads(v); h++)
-        v->keep_frac += m->lengths[h];
-    v->keep_frac /= (double)n_heads(v) * v->n_tokens;
     v->size_frac = (double)v->bytes / (double)kv_bytes(&v->shape, v->n_tokens);
     return v->backend->sync(v->backend, err);
 }

@@ -15,6 +15,9 @@ int parts_of_head(const struct config *config, int head_dim, int n, int whole, s
 size_t head_part_bytes(const struct head_part *part);
 bool part_in_full(const char *name); // `k` or `v`
 
+/* The fewest rows that each head of a layer keeps whole, of n_keep; 0 without a method with `whole`. */
+int config_least_whole(const struct config *config, int n_keep);
+
 /* The memory of a packed layer whose heads keep `pairs` together, with as few whole rows as can be. all: a ragged layer
  * gets the bytes that all its tokens would take in one head, and heads of no tokens beside it, whatever the lengths
  * are. rest: what each layer takes beside that where layers share the pairs. */
@@ -76,6 +79,7 @@ struct making {
     const struct scores *merged; // scores of the merging method, or NULL
     double score_s;              // seconds to compute what the config needs
     int32_t *lengths;            // [L * G]: rows of each head
+    size_t pairs;                // their sum
     /* On the device: */
     char *rows;         // of all heads
     int32_t *kept;      // positions, head after head
