@@ -136,7 +136,7 @@ struct packed_layer {
     const struct kv_rows *rows; // [G]
     const struct kv_shape *shape;
     const struct config_stage *stage; // the quantiser, or a method with `whole`
-    const float *constants;           // of the host, as struct method makes them
+    const float *constants;           // of the host, as struct method_pack makes them
     int whole;                        // rows at the end of each head that are not packed, of a method with `whole`
     void *const *at; // [G * HEAD_PART_MAX], on the device: at[g * HEAD_PART_MAX + i] is head g's matrix i; k, v unused
 };
@@ -175,7 +175,7 @@ struct coded_rows {
     struct packed_part *part; // the layer's, as parts() lists them
 };
 
-/* Distributes the pairs that a layer keeps over its heads: one of these. */
+/* Distributes the pairs that a layer keeps over its heads, by floor, or by rescore. */
 struct method_budget {
     /* A layer keeps G * n_keep pairs; how many each head keeps of its own, the best first. The others are the best of
      * the layer's other pairs. */
@@ -214,7 +214,7 @@ struct method_stored {
     int64_t (*unread)(const double *value, const struct kv_shape *shape, const struct layer_lengths *lengths);
 };
 
-/* Says which pairs are kept: the first parameter is `drop`. */
+/* Says which pairs are kept. Its first parameter is `drop`, unless it has `stored`. */
 struct method_drop {
     struct method_scores scores;
     /* Pairs that each head of a layer keeps, 1 .. n_tokens; NULL: (int)(n_tokens * (1 - drop)), at least 1. */
@@ -270,7 +270,7 @@ struct method {
     const char *name, *summary, *source;      // source: the paper or code that it follows
     unsigned needs;                           // enum method_need
     int window;                               // last tokens whose queries it needs, unless a parameter says so
-    struct method_param param[CONFIG_PARAMS]; // name NULL ends; the first of a dropping method is `drop`
+    struct method_param param[CONFIG_PARAMS]; // name NULL ends
 
     /* Checks that bounds cannot express, or NULL. head_dim 0: the model is not known yet. */
     int (*check)(const double *value, int head_dim, struct err *err);
