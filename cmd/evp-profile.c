@@ -3,7 +3,6 @@
  * Three phases. plan(): the inputs, the model's header and tokenizer, the contents of FILE; refuses all that can be
  * refused without a device. measure(): a device is open; no process may be started. finish(): the device is closed;
  * writes FILE. With --devices each device is open in a process of its own (profiler/crew/profile_crew.h).
- *
  * Reports the work and its expected time before it starts. Keeps each finished context (profiler/run/shards.h), and
  * leaves out what cannot be profiled. */
 #include "base/clock.h"

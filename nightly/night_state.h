@@ -32,8 +32,8 @@
 #define REPORT   "report.html"
 #define MODEL    "model"
 
-/* Puts aside what cannot be read, as NAME.damaged, with a warning, and *healed is set: what nights can make anew is made
- * anew, and the profile, which holds what was measured, is taken from the night before. */
+/* Puts aside what cannot be read, as NAME.damaged, with a warning, and *healed is set: what nights can make anew is
+ * made anew, and the profile, which holds what was measured, is taken from the night before. */
 int night_heal(bool *healed, struct err *err) MUST_CHECK;
 
 /* Notes the model that the state folder belongs to. ERR_FORMAT: it belongs to another one. */

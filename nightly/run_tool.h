@@ -37,8 +37,8 @@ void command_split(struct command *c, const char *text);
 /* The command line, quoted for a shell; NULL without memory. The caller frees it. */
 char *command_text(const struct command *c);
 
-/* Prints the command line after a $, runs the tool and returns its exit status. ERR_FAIL: it was killed, or its time was
- * over; ERR_NOMEM. */
+/* Prints the command line after a $, runs the tool and returns its exit status. ERR_FAIL: it was killed, or its time
+ * was over; ERR_NOMEM. */
 int command_run(struct command *c, struct err *err) MUST_CHECK;
 
 /* The same for tools that have to succeed; releases the command. Status 1 of evp-profile that wrote `profile` sets
