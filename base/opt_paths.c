@@ -1,8 +1,8 @@
 /* opt_paths.c - what operands and options name. opt_keep_private() sees to what texts of users become.
  *
  * opt_check_paths() refuses to overwrite what a command reads, and outputs whose folder does not exist. An option of
- * type OPT_OUT names an output; the text of any other option and every operand may name an input. A text that does not name
- * a file does no harm here.
+ * type OPT_OUT names an output; the text of any other option and every operand may name an input. A text that does not
+ * name a file does no harm here.
  */
 #include "base/opt_internal.h"
 
