@@ -27,7 +27,8 @@ ALL_CORES = $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
 WARN := -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wwrite-strings \
         -Wvla -Wformat=2 -Wundef -Wcast-qual -Wconversion -Wsign-conversion -Wdouble-promotion \
         -Wno-pass-failed $(if $(filter 1,$(WERROR)),-Werror)
-CFLAGS_release := -O2 -g
+# Tools parse what others wrote: -O2 as Debian's packages are compiled, and linked.
+CFLAGS_release := -O2 -g -fstack-protector-strong -D_FORTIFY_SOURCE=2
 CFLAGS_debug   := -O0 -g3
 CFLAGS_asan    := -O1 -g -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=all
 CFLAGS_tsan    := -O1 -g -fsanitize=thread
@@ -39,7 +40,8 @@ endif
 # Hidden by default: libevicpress.so exports only the functions that its public headers mark.
 ALL_CFLAGS  = -std=c11 $(WARN) $(CFLAGS_$(CONFIG)) -fPIC -fvisibility=hidden -I. -D_GNU_SOURCE \
               -include base/banned.h $(CFLAGS)
-ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
+HARDENED_release := -Wl,-z,relro,-z,now
+ALL_LDFLAGS = $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -fopenmp -Wl,--as-needed $(LDFLAGS)
 # --as-needed: a tool depends only on the libraries whose code it uses, so evp-plan needs no BLAS.
 LDLIBS = -ldnnl $(HDF5_LIBS) -larchive -lcurl -lcjson -lpcre2-8 -lutf8proc -lsqlite3 -lcrypto -lpthread -lm
 HDF5_CFLAGS := $(shell pkg-config --cflags hdf5 2>/dev/null)
@@ -88,7 +90,7 @@ LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
 LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c)))
 $B/libevicpress.so: $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,-soname,libevicpress.so.1 -Wl,--no-undefined -Wl,--as-needed \
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,-soname,libevicpress.so.1 -Wl,--no-undefined -Wl,--as-needed \
 	  -Wl,--version-script=loader/libevicpress/libevicpress.map $(LDFLAGS) $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS) -o $@
 	$(Q)ln -sf libevicpress.so $B/libevicpress.so.1
 
@@ -98,7 +100,7 @@ $B/libevicpress-objects.a: $(LIBEVICPRESS_O)
 define medium
 $B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevicpress-objects.a
 	@echo "  LINK    $$@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
 	  $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) -o $$@ && chmod 644 $$@
 endef
 $(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
@@ -180,7 +182,7 @@ $(TEST_TOOLS): $B/tests/tools/%: $B/tests/tools/%.o $B/evicpress.a
 TEST_PLUGINS := $(patsubst tests/plugins/%.c,$B/tests/plugins/%.so,$(wildcard tests/plugins/*.c))
 $(TEST_PLUGINS): %.so: %.o $B/evicpress.a
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) $^ -o $@
+	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,--exclude-libs,ALL $(LDFLAGS) $^ -o $@
 $B/tests/http/mock: $B/tests/http/mock.o $B/evicpress.a
 	@echo "  LINK    $@"
 	$(Q)$(CC) $(ALL_LDFLAGS) $^ $(LDLIBS) -lmicrohttpd -o $@
