@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 enum { BAR = 24, NOTE = 64 };
-static const double every_terminal = 0.1, every_plain = 5; /* seconds between two reports of progress */
+/* Seconds between two reports of progress; in a log once a minute after the first minute. */
+static const double every_terminal = 0.1, every_plain = 5, every_minute = 60;
 
 static struct {
     pthread_mutex_t lock;
@@ -84,7 +85,9 @@ static void draw(bool last)
     double now = clock_now();
     bool tty = terminal();
 
-    if (state.level < LOG_INFO || (!last && now - state.drawn < (tty ? every_terminal : every_plain)))
+    if (state.level < LOG_INFO || (!last && now - state.drawn < (tty                                ? every_terminal
+                                                                 : now - state.start < every_minute ? every_plain
+                                                                                                    : every_minute)))
         return;
     state.drawn = now;
     describe(text, sizeof(text), now);

@@ -126,9 +126,9 @@ static void begin_profile(const struct nightly *n, struct command *c)
     add_forget(c, n);
 }
 
+/* It may take hours: it says how long, and how far it is. */
 static void end_profile(const struct nightly *n, struct command *c)
 {
-    add_quiet(c, n);
     add_options(c, n, "evp-profile");
     command_add(c, "-o", PROFILE, NULL);
 }
