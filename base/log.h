@@ -4,8 +4,8 @@
  * is one line per stage of the work (the default); debug is for studying a run (-v). Lines are "evp-plan: text", with
  * "warning: " or "error: " where it applies; control characters become '?'.
  *
- * Progress is a bar with rate and time left on a terminal, and elsewhere a plain line every few seconds, after a minute every minute. Messages and a
- * running bar share the screen: a message clears the bar, which is drawn again below it.
+ * Progress is a bar with rate and time left on a terminal, and elsewhere a plain line every few seconds, after a minute
+ * every minute. Messages and a running bar share the screen: a message clears the bar, which is drawn again below it.
  *
  * Only this file below cmd/ has global state (name, level, the running bar), because stderr is one stream. Calls from
  * several threads are serialised.
