@@ -306,13 +306,12 @@ static int predict(struct table *t, const double *weight, struct err *err)
 {
     struct table from = { 0 };
     struct belief prior = { 0 };
-    double n_asked;
     int code = cfg.prior ? table_read(&from, cfg.prior, TABLE_ALL, err) : 0;
 
     if (!code && cfg.prior && score_prior(&prior, &from, t, err))
         code = err_wrap(err, "'%s'", cfg.prior);
     if (!code)
-        code = score_predict(t, cfg.prior ? &prior : NULL, &n_asked, err);
+        code = score_predict(t, cfg.prior ? &prior : NULL, err);
     if (!code && t->predicted_facts)
         code = exact_predict(t, weight, err);
     belief_release(&prior);

@@ -15,7 +15,7 @@ void plan_say_left_out(const struct placement_left_out *left_out)
     if (left_out->cells)
         log_warn("%zu cells that break a rule were left out", left_out->cells);
     if (left_out->predictions)
-        log_warn("the table does not say how many questions its qualities rest on: planning with raw means (--raw)");
+        log_warn("the table has no predictions, which evp-score makes: planning with raw means (--raw)");
     if (left_out->accesses_unknown)
         log_warn("%lld of %lld accesses are to contexts that the table does not have",
                  (long long)left_out->accesses_unknown, (long long)left_out->accesses);

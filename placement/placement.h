@@ -46,7 +46,7 @@ struct placement_left_out {
     bool unused;                        // with access logs, no context counts as used
     int64_t rules_unknown;              // rules for contexts that the table lacks
     int64_t pins_unknown;               // pins to tiers that tiers.json lacks, when lenient
-    bool predictions;                   // wanted, but the table does not say how many questions its qualities rest on
+    bool predictions;                   // wanted, but the table has none
 };
 
 enum { PIN_NONE = -2 };
@@ -71,7 +71,7 @@ struct placement_input {
     int *pin;                      // (C) by row: tier, PLAN_RECOMPUTE, or PIN_NONE
     struct plan_placement *before; // (C) by row: where the context is now and could stay; config -1: nowhere
     struct manifest previous;      // n = 0: none
-    enum placement_quality kind;   // set by the caller; becomes RAW when the table allows no predictions
+    enum placement_quality kind;   // set by the caller; becomes RAW when the table has no predictions
     bool scale_same;               // qualities as good as a second answer of the uncompressed cache count as 1
     bool tested;                   // some config has answers to test questions
     const double *quality;         // (C, V) of the table: the qualities to plan with

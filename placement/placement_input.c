@@ -147,38 +147,6 @@ static int read_previous(struct placement_input *in, const struct placement_file
     return 0;
 }
 
-/* Could predictions be made from the whole table, which has answers, or the number of questions behind its qualities?
- * */
-static bool may_predict(const struct table *t)
-{
-    bool may = t->n_questions > 0;
-
-    for (size_t i = 0; i < table_n_cells(t) && !may; i++)
-        may = t->quality_train_n && t->quality_train_n[i] > 0;
-    return may;
-}
-
-/* Makes the predictions that the table lacks, from the whole file. */
-static int predict(struct placement_input *in, const struct placement_files *files, struct err *err)
-{
-    struct table whole, *t = &in->table;
-    double n_asked;
-
-    if (table_read(&whole, files->table, files->want == TABLE_PLAN ? TABLE_ALL : TABLE_ALL_LENIENT, err))
-        return err->code;
-    int code = score_predict(&whole, NULL, &n_asked, err);
-    if (!code && n_asked > 0 && table_n_cells(&whole) == table_n_cells(t))
-        code = table_alloc_belief(t, err);
-    if (!code && t->predicted_quality) {
-        memcpy(t->predicted_quality, whole.predicted_quality, table_n_cells(t) * sizeof(double));
-        memcpy(t->predicted_sd, whole.predicted_sd, table_n_cells(t) * sizeof(float));
-        memcpy(t->belief_between, whole.belief_between, (size_t)t->n_configs * sizeof(double));
-        memcpy(t->belief_within, whole.belief_within, (size_t)t->n_configs * sizeof(double));
-    }
-    table_release(&whole);
-    return code;
-}
-
 /* 0: as far away as the answer to another question; 1: as near as a second answer of the uncompressed cache, or
  * nearer. */
 static double as_same(double quality, double unrelated, double same)
@@ -215,8 +183,6 @@ static int choose_quality(struct placement_input *in, const struct placement_fil
 {
     bool wanted = in->kind == QUALITY_PREDICTED;
 
-    if (wanted && !in->table.predicted_quality && may_predict(&in->table) && predict(in, files, err))
-        return err->code;
     if (!in->table.predicted_quality)
         in->kind = QUALITY_RAW;
     in->left_out.predictions = wanted && in->kind == QUALITY_RAW;

@@ -388,41 +388,26 @@ struct score_resolution score_resolve(const struct table *t, enum split split)
 
 /* ---- predictions ----------------------------------------------------------- */
 
-/* Computes the deviations and numbers of the train qualities from the similarities. false: the qualities are not their
- * means. */
-static bool spread_of(const struct table *t, const struct split_quality *s)
+static void predict_cells(struct table *t, const struct belief *b)
 {
-    score_split(t, s);
-    for (size_t i = 0; i < table_n_cells(t); i++)
-        if (!isnan(t->quality_train[i]) && !(fabs(s->mean[i] - t->quality_train[i]) <= 1e-6))
-            return false;
-    return true;
-}
-
-static double predict_cells(struct table *t, const struct belief *b, const struct belief_cells *cells)
-{
-    double asked = 0, n = 0;
-
     for (int c = 0; c < t->n_contexts; c++)
         for (int v = 0; v < t->n_configs; v++) {
             size_t i = table_cell(t, c, v);
-            bool is_asked = cells->n[i] > 0 && !isnan(t->quality_train[i]);
-            t->cell_asked[i] = is_asked ? cells->n[i] : 0;
+            t->cell_asked[i] = isnan(t->quality_train[i]) ? 0 : t->quality_train_n[i];
             if (t->cell_bytes[i] < 0 || isnan(b->mean[v]))
                 continue;
-            struct believed is = belief_of(b, v, cells->mean[i], t->cell_asked[i]);
+            struct believed is = belief_of(b, v, t->quality_train[i], t->cell_asked[i]);
             t->predicted_quality[i] = is.quality;
             t->predicted_sd[i] = (float)is.sd;
-            asked += t->cell_asked[i];
-            n += is_asked;
         }
-    return n > 0 ? asked / n : 0;
 }
 
-static int predict(struct table *t, const struct belief_cells *cells, double *n_asked, struct err *err)
+int score_predict(struct table *t, const struct belief *prior, struct err *err)
 {
+    const struct belief_cells cells = { t->n_contexts,        t->n_configs,       t->quality_train,
+                                        t->quality_train_std, t->quality_train_n, prior };
     struct belief b;
-    int code = belief_fit(&b, cells, err);
+    int code = belief_fit(&b, &cells, err);
 
     if (!code)
         code = table_alloc_belief(t, err);
@@ -431,41 +416,9 @@ static int predict(struct table *t, const struct belief_cells *cells, double *n_
         memcpy(t->belief_mean, b.mean, bytes);
         memcpy(t->belief_between, b.between, bytes);
         memcpy(t->belief_within, b.within, bytes);
-        *n_asked = predict_cells(t, &b, cells);
+        predict_cells(t, &b);
     }
     belief_release(&b);
-    return code;
-}
-
-static bool has_numbers(const struct table *t)
-{
-    for (size_t i = 0; i < table_n_cells(t); i++)
-        if (!isnan(t->quality_train[i]) &&
-            (t->quality_train_n[i] <= 0 || (t->quality_train_n[i] > 1 && isnan(t->quality_train_std[i]))))
-            return false;
-    return true;
-}
-
-int score_predict(struct table *t, const struct belief *prior, double *n_asked, struct err *err)
-{
-    size_t n = table_n_cells(t) + 1;
-    struct belief_cells cells = { t->n_contexts,        t->n_configs,       t->quality_train,
-                                  t->quality_train_std, t->quality_train_n, prior };
-
-    *n_asked = 0;
-    if (has_numbers(t))
-        return predict(t, &cells, n_asked, err);
-    struct split_quality s = { "train", calloc(n, sizeof(*s.mean)), calloc(n, sizeof(*s.std)), calloc(n, sizeof(*s.n)),
-                               NULL,    calloc(n, sizeof(*s.sums)) };
-    int code = s.mean && s.std && s.n && s.sums ? 0 : err_nomem(err);
-    cells.std = s.std;
-    cells.n = s.n;
-    if (!code && spread_of(t, &s))
-        code = predict(t, &cells, n_asked, err);
-    free(s.mean);
-    free(s.std);
-    free(s.n);
-    free(s.sums);
     return code;
 }
 

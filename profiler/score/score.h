@@ -12,7 +12,7 @@
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
  *     table_alloc_scores(&t, n_tiers + 1, &err);
  *     score_answers(&t, &embedder, weight, &err);         // similarity, quality
- *     score_predict(&t, NULL, &n_asked, &err);            // predictions, for evp-plan
+ *     score_predict(&t, NULL, &err);                      // predictions, for evp-plan
  *     score_tiers(&t, &tiers, alpha, &err);               // TTFT and utility
  */
 #ifndef EVP_SCORE_H
@@ -110,10 +110,8 @@ struct score_resolution {
 struct score_resolution score_resolve(const struct table *t, enum split split);
 
 /* Adds predictions (planner/belief.h) of the train qualities, for every cell with a size; a cell without answers gets
- * its config's mean. prior: fitted on other contexts, for this table's configs, or NULL. Numbers and deviations that a
- * table of version 1 lacks are computed from the similarities, if the qualities are their means. *n_asked: mean number
- * of questions behind a prediction; 0: unknown, and no predictions are made. */
-int score_predict(struct table *t, const struct belief *prior, double *n_asked, struct err *err) MUST_CHECK;
+ * its config's mean. prior: fitted on other contexts, for this table's configs, or NULL. */
+int score_predict(struct table *t, const struct belief *prior, struct err *err) MUST_CHECK;
 
 /* The belief of table `from`, in the order of t's configs, for score_predict(); NAN for a config that `from` lacks.
  * belief_release() frees. ERR_FORMAT: `from` has none, the tables were made differently, or they share no config. */

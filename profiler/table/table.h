@@ -27,7 +27,7 @@
 #include <stdint.h>
 
 #define TABLE_LIKELIHOOD "likelihood"
-enum { TABLE_VERSION = 2 }; // version written; reads versions 1 and 2
+enum { TABLE_VERSION = 2 };
 
 enum { TABLE_BATCHES = 3 };
 extern const int table_batch[TABLE_BATCHES]; // sequences that decode together: 1, 8, 32

@@ -1,12 +1,11 @@
 /* table_column.h - the table's HDF5 datasets as data, for allocation, reading, writing, checking and uniting. Private
  * to profiler/table/.
  *
- * To add a dataset: (1) its array in struct table, profiler/table/table.h (2) its line in table_columns[],
- * profiler/table/table_column.c (3) TABLE_COLUMNS below, and the list of TABLE_PLAN in profiler/table/table.h unless
- * planning reads it (4) its rules in profiler/table/table_check.c, and in table_drop_cells() there when its shape is CV
- * (5) docs/formats/table.md (6) its values in tests/golden/table/copy.c, the number of datasets in
- * tests/golden/table/check.py, a line per rule in tests/unit/table.c. A dataset newer than version 1 may be absent:
- * files of older versions stay readable.
+ * To add a dataset, which older files may lack: (1) its array in struct table, profiler/table/table.h (2) its line in
+ * table_columns[], profiler/table/table_column.c (3) TABLE_COLUMNS below, and the list of TABLE_PLAN in
+ * profiler/table/table.h unless planning reads it (4) its rules in profiler/table/table_check.c, and in
+ * table_drop_cells() there when its shape is CV (5) docs/formats/table.md (6) its values in tests/golden/table/copy.c,
+ * the number of datasets in tests/golden/table/check.py, a line per rule in tests/unit/table.c.
  */
 #ifndef EVP_TABLE_COLUMN_H
 #define EVP_TABLE_COLUMN_H
@@ -49,7 +48,6 @@ struct column {
     enum column_section section;
     bool plan; // read by TABLE_PLAN
     enum column_need need;
-    int since; // format version that introduced it; in an older file the name belongs to another program
 };
 
 enum { TABLE_COLUMNS = 67, TABLE_ATTRIBUTES = 8 };

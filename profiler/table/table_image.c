@@ -22,7 +22,6 @@ struct source {
     uint64_t file_bytes;
     int fd;            // of the image
     uint64_t fd_bytes; // its length
-    int64_t version;   // of the file
     struct image_head head;
 };
 
@@ -198,17 +197,10 @@ static int check_shape(struct source *s, hid_t dataset, const struct column *c, 
     return 0;
 }
 
-/* Does the file have the column? In a file of an older version the name belongs to another program. */
-static int find_column(const struct source *s, const struct column *c, struct err *err)
-{
-    return c->since <= s->version ? find_path(s->file, c->path, err) : 0;
-}
-
-/* Opens a dataset and checks everything that needs no reading. *n: its elements. *dataset: -1 for an allowed absence.
- * */
+/* Opens a dataset and checks what needs no reading. *n: its elements. *dataset: -1 for an allowed absence. */
 static int open_column(struct source *s, const struct column *c, hid_t *dataset, size_t *n, struct err *err)
 {
-    int found = find_column(s, c, err);
+    int found = find_path(s->file, c->path, err);
 
     *dataset = -1;
     if (found < 0)
@@ -387,23 +379,23 @@ static int read_real_attribute(struct source *s, const char *name, double *v, st
 static int read_attributes(struct source *s, struct err *err)
 {
     char *kind = NULL, *text[TABLE_ATTRIBUTES] = { 0 };
+    int64_t version = -1;
 
     if (read_text_attribute(s, "evp", &kind, err))
         return err->code;
     if (!kind || strcmp(kind, "table") != 0)
         return err_set(err, ERR_FORMAT, "it is an HDF5 file but not a table: its attribute 'evp' is not 'table'");
-    s->version = -1;
-    if (read_int_attribute(s, "version", &s->version, err))
+    if (read_int_attribute(s, "version", &version, err))
         return err->code;
-    if (s->version < 1 || s->version > TABLE_VERSION)
-        return err_set(err, ERR_FORMAT, "it is of version %lld; this program reads versions 1 to %d",
-                       (long long)s->version, TABLE_VERSION);
+    if (version != TABLE_VERSION)
+        return err_set(err, ERR_FORMAT, "it is of version %lld; this program reads version %d", (long long)version,
+                       TABLE_VERSION);
     for (int i = 0; i < TABLE_ATTRIBUTES; i++)
         if (read_text_attribute(s, table_attributes[i].name, &text[i], err))
             return err->code;
     s->head.max_new_tokens = -1;
     if (read_int_attribute(s, "max_new_tokens", &s->head.max_new_tokens, err) ||
-        (s->version > 1 && read_real_attribute(s, "temperature", &s->head.temperature, err)))
+        read_real_attribute(s, "temperature", &s->head.temperature, err))
         return err->code;
     return add_texts(s, &s->head.attributes, text, TABLE_ATTRIBUTES, err) ? err_wrap(err, "attributes") : 0;
 }
@@ -429,7 +421,7 @@ static int open_file(struct source *s, const char *path, struct err *err)
 static int has_section(const struct source *s, enum column_section section, struct err *err)
 {
     for (int i = 0; i < TABLE_COLUMNS; i++) {
-        int found = table_columns[i].section == section ? find_column(s, &table_columns[i], err) : 0;
+        int found = table_columns[i].section == section ? find_path(s->file, table_columns[i].path, err) : 0;
         if (found)
             return found;
     }

@@ -1,10 +1,9 @@
-"""table.py OUT.h5 [N [reversed|bad|2|2 nested]] - write a small scored table with h5py, as docs/formats/table.md describes it: what
-evp-plan's tests read.
+"""table.py OUT.h5 [N [reversed|bad|full|full nested]] - write a small scored table with h5py, as docs/formats/table.md
+describes it: what evp-plan's tests read.
 
-Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. The file is of
-version 1, as the first programs wrote it; with 2 it is of version 2, which has more datasets; nested: every context begins
-with all shorter ones. bad: one cell each with a negative size, a size_frac that is not a number, an infinite time, and
-qualities of 2 and -0.1.
+Three contexts by default, three configs, two tiers; every number is simple enough to check a plan by hand. full: with
+more of the datasets that a file may lack; nested: every context begins with all shorter ones. bad: one cell each with a
+negative size, a size_frac that is not a number, an infinite time, and qualities of 2 and -0.1.
 """
 import sys
 import h5py, numpy as np
@@ -19,7 +18,7 @@ with h5py.File(out, "w") as f:
     for key, value in dict(evp="table", model="tiny", model_digest="ab" * 32, backend="cpu", dtype="f32",
                            embedder_digest="cd" * 32, lineage='{"tool":"table.py"}').items():
         f.attrs[key] = value
-    f.attrs["version"] = np.int64(2 if "2" in sys.argv[3:] else 1)
+    f.attrs["version"] = np.int64(2)
 
     def put(name, data, kind):
         f.create_dataset(name, data=np.asarray(data, dtype=kind) if kind is not text else np.array(data, dtype=object),
@@ -53,8 +52,14 @@ with h5py.File(out, "w") as f:
     put("/cells/decompress_s", decompress, np.float64)
     put("/answers/similarity", np.tile(quality, (2 * n, 1)), np.float32)
     put("/quality/train", train, np.float64)
+    put("/predicted/quality", np.tile(quality, (n, 1)), np.float64)
+    put("/predicted/sd", np.zeros((n, 3)), np.float32)
+    put("/belief/mean", quality, np.float64)
+    put("/belief/between", np.zeros(3), np.float64)
+    put("/belief/within", np.zeros(3), np.float64)
+    put("/cells/asked", np.ones((n, 3)), np.int32)
     put("/quality/test", np.tile(quality - [0, 0.1, 0.1], (n, 1)), np.float64)
-    if "2" in sys.argv[3:]:
+    if "full" in sys.argv[3:]:
         put("/contexts/profiled_at", 1.75e9 + np.arange(n), np.float64)
         put("/contexts/prefix_digests", [("ef" if "nested" in sys.argv else f"{i:02x}") * 32 * (full[k] // 25600) for k, i in enumerate(number)], text)
         put("/questions/origin", ["dataset", "api:m"] * n, text)

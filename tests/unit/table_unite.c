@@ -182,7 +182,7 @@ Test(table_unite, unites_texts_that_one_lacks)
     table_release(&b);
 }
 
-/* Files of version 1 say "cpu" of every CPU. */
+/* "cpu": an unknown one, or several. */
 Test(table_unite, cpu_goes_with_every_kind_of_cpu)
 {
     static const struct {

@@ -5,7 +5,7 @@
 #   c0  100 kB  1.01 s               1.02 s                    0.12 s
 . "$TOP/tests/cli/plan/edit.inc"
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py"
-/usr/bin/python3 "$TOP/tests/data/table.py" table.h5 3 2
+/usr/bin/python3 "$TOP/tests/data/table.py" table.h5 3 full
 change() {
 	/usr/bin/python3 - "$1" <<-PY
 		import sys, h5py

@@ -1,7 +1,7 @@
 # Contexts of which each begins with the shorter ones: what is not stored begins with what is. With --chunks also what is
 # stored uncompressed begins like what is not.
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip 'no h5py'
-/usr/bin/python3 "$DATA/table.py" t.h5 3 2 nested
+/usr/bin/python3 "$DATA/table.py" t.h5 3 full nested
 sed 's/150000/0/; s/300000/210000/' "$DATA/tiers.json" >tiers.json
 for how in '' --chunks '--solver evicpress' '--rate 0.1' '--slo-ttft 1 --slo-weight 1' --online; do
 	echo "== $how"

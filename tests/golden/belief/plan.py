@@ -3,6 +3,7 @@ evp-plan is in PATH. Qualities, spread and noise are those measured of SmolLM2 o
 .076 between contexts, .27 between questions; six train questions."""
 import json, subprocess, sys
 import h5py, numpy as np
+from reference import reference
 
 work = sys.argv[1]
 C, V, QUESTIONS, SIZE, PREFILL = 60, 16, 6, 50e6, 2.0
@@ -48,6 +49,12 @@ def table(rng):
         f["/quality/train"], f["/quality/train_std"] = x.mean(2), x.std(2, ddof=1)
         f["/quality/train_n"] = np.full((C, V), QUESTIONS, np.int32)
         f["/quality/test"] = many
+        fit = reference(x.mean(2), x.std(2, ddof=1), np.full((C, V), QUESTIONS))
+        for name, column in zip(("mean", "between", "within"), fit[:3 * V].reshape(V, 3).T):
+            f[f"/belief/{name}"] = column
+        for name, column in zip(("quality", "sd"), fit[3 * V:].reshape(C, V, 2).transpose(2, 0, 1)):
+            f[f"/predicted/{name}"] = column
+        f["/cells/asked"] = np.full((C, V), QUESTIONS, np.int32)
     return many
 
 

@@ -145,33 +145,15 @@ def chunked(n):
 status, said = run(write(f"{work}/h5py.h5", remove("/contexts/question_s")))
 lacks = contents(f"{work}/out.h5")[0] if status == 0 else {}
 verdict(status == 0 and (lacks["/contexts/question_s"] == 0).all(), "without question_s it reads as 0", said)
-NEW = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts/train", "/facts/test", "/token_f1/train", "/token_f1/test", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/questions/asked_at", "/answers/log_likelihood", "/cells/decode_1_s", "/cells/decode_8_s", "/cells/decode_32_s", "/quality/train_std", "/quality/train_n",
-       "/quality/test_std", "/quality/test_n", "/cells/bytes_read", "/predicted", "/belief", "/cells/asked", "/prefill_curve"]
+LACK = ["/contexts/prefill_n", "/contexts/prefill_spread", "/contexts/question_spread", "/contexts/unrelated", "/contexts/same_meaning", "/sampled/text", "/sampled/n_tokens", "/sampled/similarity", "/gold/answers", "/gold/score", "/gold/mean", "/answers/facts_kept", "/answers/token_f1", "/facts/train", "/facts/test", "/token_f1/train", "/token_f1/test", "/contexts/prefill_flop", "/contexts/profiled_at", "/contexts/prefix_digests", "/questions/origin", "/questions/asked_at", "/answers/log_likelihood", "/cells/decode_1_s", "/cells/decode_8_s", "/cells/decode_32_s", "/quality/train_std", "/quality/train_n",
+        "/quality/test_std", "/quality/test_n"]
 
 
 def is_absent(a):
     return np.isnan(a).all() if a.dtype.kind == "f" else (a == (b"" if a.dtype.kind == "O" else -1)).all()
 
 
-def older(version):
-    """A file of version 1 without what version 2 added; or one in which another program uses these names."""
-    def change(f):
-        for name in NEW:
-            del f[name]
-            if version == "foreign":
-                f[name] = np.arange(7)
-        f.attrs["version"] = 1
-    return change
-
-
-for what in "plain", "foreign":
-    status, said = run(write(f"{work}/h5py.h5", older(what)))
-    now, attrs_now = contents(f"{work}/out.h5") if status == 0 else ({}, {})
-    verdict(status == 0 and attrs_now["version"] == 2 and not any(name.startswith(tuple(NEW[-5:])) for name in now)
-            and all(is_absent(now[name]) for name in NEW[:-5])
-            and all(np.array_equal(now[k], data[k], equal_nan=data[k].dtype.kind == "f")
-                    for k in data if not k.startswith(tuple(NEW))), f"a {what} file of version 1", said)
-for name in [n for n in NEW[:-5] if n != "/sampled/n_tokens"]:  # it goes with the text, below
+for name in [n for n in LACK if n != "/sampled/n_tokens"]:  # it goes with the text, below
     status, said = run(write(f"{work}/h5py.h5", remove(name)))
     verdict(status == 0 and is_absent(contents(f"{work}/out.h5")[0][name]), f"without {name}", said)
 status, said = run(write(f"{work}/h5py.h5", remove("/sampled")))
@@ -228,7 +210,7 @@ for label, change in {
     "a filter we do not take": replace("/cells/bytes", bytes_, scaleoffset=0),
     "a group in a dataset's place": lambda f: (f.__delitem__("/cells/bytes"), f.create_group("/cells/bytes")),
     "a version to come": attribute("version", 3),
-    "a version that never was": attribute("version", 0),
+    "version 1, which no release wrote": attribute("version", 1),
     "one dataset of the prefill curves alone": remove("/prefill_curve/seconds"),
     "a point of no context": replace("/prefill_curve/context", np.array([0, 1, 2])),
     "a deviation below 0": replace("/quality/train_std", data["/quality/train_std"] - 1),
