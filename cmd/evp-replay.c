@@ -23,7 +23,7 @@ static struct {
     struct opt_list policy;
     double warm, min_quality;
     int gpus, output_tokens, seed;
-    bool raw, validate, batch, topics_change, partial;
+    bool batch, topics_change, partial;
     struct opt_common common;
 } cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
 
@@ -55,9 +55,6 @@ static const struct opt opts[] = {
     OPT_NUM(0, "output-tokens", &cfg.output_tokens, 0, 1000000,
             "with --batch: tokens of every answer; 0: as in the trace, or 128 where it does not say"),
     OPT_REAL(0, "warm", &cfg.warm, 0, 0.99, "share of the requests, from the first, that fill caches and do not count"),
-    OPT_BOOL(0, "raw", &cfg.raw, "plan with measured mean qualities instead of predicted ones"),
-    OPT_BOOL(0, "validate", &cfg.validate,
-             "check after every request that no tier is too full, and at the end Little's law; slow"),
     OPT_MIN_QUALITY(&cfg.min_quality),
     OPT_SEED(&cfg.seed),
     OPT_HEAD("Output"),
@@ -193,9 +190,7 @@ static int read_table(struct run *run, const char *path, struct err *err)
 
     if (table_read(&t, path, TABLE_ALL, err))
         return err->code;
-    run->in = (struct placement_input){ .min_quality = cfg.min_quality,
-                                        .max_move = INT64_MAX,
-                                        .kind = cfg.raw ? QUALITY_RAW : QUALITY_PREDICTED };
+    run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX };
     return placement_input_take(&run->in, &t, &files, err);
 }
 
@@ -419,8 +414,7 @@ static void run_job(void *arg, int i)
                              .gpu = cfg.batch ? &run->gpu : NULL,
                              .output = run->output,
                              .alone = j->line.rate == 0,
-                             .quality_floor = cfg.min_quality,
-                             .validate = cfg.validate };
+                             .quality_floor = cfg.min_quality };
     j->code = lane_run(&j->lane, j->line.policy, &j->err);
     if (!j->code && cfg.series)
         replay_series(&j->series, &j->line, &j->lane);
@@ -443,22 +437,6 @@ static void put_lines(struct run *run, const struct job *j)
              l->outcome.quality, 100 * l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
 }
 
-/* --validate: says what holds. A failure is a mistake of ours. */
-static int check_lane(const struct job *j, struct err *err)
-{
-    const double rounding = 1e-9;
-    const struct lane *l = &j->lane;
-
-    if (l->over > 0)
-        return err_set(err, ERR_FAIL, "%s: a tier held %.0f bytes more than its capacity", j->line.policy, l->over);
-    if (!(l->little <= rounding))
-        return err_set(err, ERR_FAIL, "%s: Little's law fails by %g", j->line.policy, l->little);
-    log_info(
-        "%-24s no tier above its capacity after any request (%.0f bytes left at the fullest), Little's law to %.0g",
-        j->line.policy, fmax(-l->over, 0), l->little);
-    return 0;
-}
-
 static int run_rate(struct run *run, double rate, struct err *err)
 {
     int n = run->n_alphas * run->n_policies, code = 0;
@@ -476,8 +454,6 @@ static int run_rate(struct run *run, double rate, struct err *err)
         code = code ? code : job[i].code;
         if (!code)
             put_lines(run, &job[i]);
-        if (!code && cfg.validate)
-            code = check_lane(&job[i], err);
         buf_release(&job[i].series);
         buf_release(&job[i].requests);
     }

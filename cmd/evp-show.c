@@ -18,7 +18,7 @@
 enum { SPOOL_PATH = 4096 };
 
 static struct {
-    bool check, json, lineage, null, methods;
+    bool check, json, lineage, methods;
     const char *tokenize, *ids, *find, *metrics, *model, *chat, *name_space, *plugin;
     int rows;
     struct opt_common common;
@@ -46,7 +46,6 @@ static const struct opt opts[] = {
     OPT_HEAD("Output"),
     OPT_JSON(&cfg.json),
     OPT_NUM(0, "rows", &cfg.rows, 0, INT_MAX, "print at most N rows of a table; 0: all"),
-    OPT_BOOL(0, "null", &cfg.null, "texts for --tokenize end with a NUL character, not with the line"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -62,7 +61,7 @@ static const struct tool tool = {
         "receipts, frontiers, times, payloads, safetensors files, GGUF models, and folders of models, of embedders and "
         "of tiers that evp-load has filled.\n"
         "\n"
-        "--tokenize adds nothing around the text. What looks like a special token is text, for an embedder the token.\n"
+        "--tokenize adds nothing around the text, whose lines may also end with NUL characters. What looks like a special token is text, for an embedder the token.\n"
         "\n"
         "--ids prints the ids by which libevicpress finds the context, with the chat template. The prompt of --find is "
         "a user's message, context and question in one; with --chat-template none it is the whole prompt.",
@@ -239,7 +238,7 @@ static int run(char **files, int n)
     if (cfg.tokenize) {
         if (n > 1)
             return misuse("--tokenize takes one model");
-        return show_tokens(n ? files[0] : NULL, cfg.tokenize, cfg.null ? '\0' : '\n', &err) ? log_failure(&err) : 0;
+        return show_tokens(n ? files[0] : NULL, cfg.tokenize, &err) ? log_failure(&err) : 0;
     }
     char *standard_input[] = { (char[]){ "-" } };
     return n ? show_files(files, n) : show_files(standard_input, 1);

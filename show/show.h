@@ -64,8 +64,9 @@ int show_payloads(struct sheet *s, const char *path, enum show_depth depth, stru
  * ERR_FORMAT: the file has no lineage. */
 int show_lineage(struct buf *out, const char *path, enum show_kind kind, struct err *err) MUST_CHECK;
 
-/* Prints the token ids of each text of the file, a line each; texts end at `separator`. model NULL: the default one. */
-int show_tokens(const char *model, const char *path, char separator, struct err *err) MUST_CHECK;
+/* Prints the token ids of each text of the file, a line each: of each line, or in a file with NUL characters of what
+ * ends with each of them. model NULL: the default one. */
+int show_tokens(const char *model, const char *path, struct err *err) MUST_CHECK;
 
 /* Prints the token ids of one context of a stream on a line, the same as in evp-profile and evp-pack. model, chat NULL:
  * the default model, its own chat template. ERR_FORMAT: the stream has no such context. */

@@ -358,11 +358,12 @@ static int print_line(const struct any_tokenizer *t, const char *text, size_t n,
     return code;
 }
 
-static int print_lines(const struct any_tokenizer *t, const char *path, char separator, struct err *err)
+static int print_lines(const struct any_tokenizer *t, const char *path, struct err *err)
 {
     struct buf text = { 0 };
     int code = file_read(&text, path, SIZE_MAX / 4, err);
     const char *at = buf_str(&text), *end = at + text.n;
+    int separator = memchr(at, '\0', text.n) ? '\0' : '\n';
 
     while (!code && at < end) {
         const char *stop = memchr(at, separator, (size_t)(end - at));
@@ -374,7 +375,7 @@ static int print_lines(const struct any_tokenizer *t, const char *path, char sep
     return code;
 }
 
-int show_tokens(const char *model, const char *path, char separator, struct err *err)
+int show_tokens(const char *model, const char *path, struct err *err)
 {
     struct any_tokenizer t = { 0 };
     char *used = model_path(model, err);
@@ -383,7 +384,7 @@ int show_tokens(const char *model, const char *path, char separator, struct err 
         return err->code;
     int code = open_tokenizer(&t, used, err);
     if (!code)
-        code = print_lines(&t, path, separator, err);
+        code = print_lines(&t, path, err);
     close_tokenizer(&t);
     free(used);
     return code;

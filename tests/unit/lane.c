@@ -4,6 +4,7 @@
 
 #include "base/rng.h"
 #include "planner/utility.h"
+#include "replay/trace.h"
 #include "tests/unit/placement_night.h"
 
 #include <criterion/criterion.h>
@@ -97,6 +98,38 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
         free(row);
         placement_input_release(&in);
     }
+}
+
+Test(lane, no_tier_is_ever_too_full_and_littles_law_holds)
+{
+    enum { N = 500 };
+    static const char *const policies[] = { "lru", "s3fifo", "live:100", "drift:0", "evicpress", "lru+kivi:bits=2" };
+    static int32_t path[N], first[N + 1];
+    static int64_t at[N];
+    struct placement_input in;
+    struct trace t;
+    struct err err;
+
+    read_all(&in);
+    cr_assert_eq(trace_read(&t, "poisson:0.1,500", 1, &err), 0, "%s", err.msg);
+    cr_assert_eq(trace_draw(&t, "zipf:1,churn:9", in.table.n_contexts, 1, &err), 0, "%s", err.msg);
+    for (int i = 0; i < N; i++) {
+        path[i] = t.request[i].context;
+        at[i] = t.request[i].at;
+        first[i + 1] = i + 1;
+    }
+    struct replay_world w = { .in = &in, .path = path, .first = first, .n = N, .warm = N / 2 };
+    cr_assert_eq(world_open(&w, 1, &err), 0);
+    for (size_t i = 0; i < sizeof(policies) / sizeof(*policies); i++) {
+        struct lane l = { .world = &w, .alpha = 1, .at = at, .n_gpus = 1, .validate = true };
+        run(&l, policies[i]);
+        cr_expect_leq(l.over, 0, "%s: a tier holds %g bytes too many", policies[i], l.over);
+        cr_expect_lt(l.little, 1e-9, "%s: %g", policies[i], l.little);
+        lane_close(&l);
+    }
+    world_close(&w);
+    trace_release(&t);
+    placement_input_release(&in);
 }
 
 /* ---- Figure 2 of EvicPress -------------------------------------------------- */

@@ -62,7 +62,7 @@ with h5py.File("profile.h5") as f:
     digest = f.attrs["model_digest"]
 with open("prompts", "w") as f:
     f.write("".join(text[i.rsplit("-", 1)[0]].replace("{question}", q) + "\0" for i, q in zip(asked, questions)))
-prompts = [[int(i) for i in line.split()] for line in run("evp-show", "--null", "--tokenize", "prompts", model).splitlines()]
+prompts = [[int(i) for i in line.split()] for line in run("evp-show", "--tokenize", "prompts", model).splitlines()]
 llm, tokenizer = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32), AutoTokenizer.from_pretrained(model)
 failed = 0
 for config in CONFIGS:
