@@ -21,27 +21,20 @@
 
 #include <ctype.h>
 #include <limits.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 static struct {
-    int per_context, seed, concurrency, retries, window, reply_tokens;
+    int per_context, seed, concurrency, retries, window, reply_tokens, token_limit;
     bool from_dataset;
-    double timeout, max_cost;
-    struct prices price;
+    double timeout;
     const char *model, *key_file, *effort, *batch_in, *batch_out, *out;
     struct opt_list api_base;
     struct shard shard;
     struct opt_common common;
-} cfg = { .per_context = 8,
-          .concurrency = 4,
-          .retries = 5,
-          .window = 32768,
-          .timeout = 120,
-          .max_cost = -1,
-          .out = "-",
-          .shard = { 1, 1 } };
+} cfg = {
+    .per_context = 8, .concurrency = 4, .retries = 5, .window = 32768, .timeout = 120, .out = "-", .shard = { 1, 1 }
+};
 
 static const struct opt opts[] = {
     OPT_HEAD("Questions"),
@@ -51,8 +44,7 @@ static const struct opt opts[] = {
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("A model to ask"),
     OPT_MANY(0, "api-base", &cfg.api_base, "URL",
-             "address of the service; ends in /v1; may be repeated: the endpoints share the requests, equally or by "
-             "weight: URL,weight=3"),
+             "address of the service; ends in /v1; may be repeated: the services share the requests"),
     OPT_TEXT('m', "model", &cfg.model, "NAME", "the model to ask, by the service's name for it"),
     OPT_TEXT(0, "key-file", &cfg.key_file, "FILE",
              "file with the key, for every --api-base (default: $OPENAI_API_KEY if set)"),
@@ -65,11 +57,10 @@ static const struct opt opts[] = {
             "most tokens that the model accepts; longer contexts are asked about section by section"),
     OPT_NUM(
         0, "reply-tokens", &cfg.reply_tokens, 0, 1 << 30,
-        "most tokens of a reply, thinking included; 0: the service's limit, or with --max-cost 1024 + 60 a question"),
-    OPT_REAL(0, "price-in", &cfg.price.in, 0, 1e6, "price of a million prompt tokens"),
-    OPT_REAL(0, "price-out", &cfg.price.out, 0, 1e6, "price of a million completion tokens"),
-    OPT_REAL(0, "max-cost", &cfg.max_cost, 0, 1e9,
-             "spend at most this, what FILE.part has paid included: no request starts that might cost more"),
+        "most tokens of a reply, thinking included; 0: the service's limit, with --token-limit 1024 + 60 a question"),
+    OPT_NUM(0, "token-limit", &cfg.token_limit, 0, INT_MAX,
+            "take at most so many tokens, prompts and replies of all runs for FILE: no request starts that might take "
+            "more; 0: no limit"),
     OPT_WRITES(0, "batch-out", &cfg.batch_out, "FILE",
                "write the requests there as a batch for OpenAI or 'vllm run-batch', and stop"),
     OPT_TEXT(0, "batch-in", &cfg.batch_in, "FILE", "take the replies from there, the results of such a batch"),
@@ -120,11 +111,10 @@ struct work {
     struct result *result;        // (contexts->n)
     struct checkpoint checkpoint; // open (f not NULL) with --model and -o
     struct asked asked;           // open (at not NULL) with --model
-    struct api_endpoint endpoint[MAX_ENDPOINTS];
     struct api_totals total[MAX_ENDPOINTS];
     int n_asked, n_kept; // contexts: to ask the service about; answered in an earlier run
     int n_answered, n_refused;
-    int n_left; // contexts: not asked about, because that might cost too much; without a reply in --batch-in
+    int n_left; // contexts: not asked about, as that might take too many tokens; without a reply in --batch-in
 };
 
 /* ---- offline and from the dataset --------------------------------------- */
@@ -166,11 +156,6 @@ static int make_all(struct work *w, struct err *err)
     }
     progress_end();
     return 0;
-}
-
-static bool has_prices(void)
-{
-    return cfg.price.in > 0 || cfg.price.out > 0;
 }
 
 /* ---- from a service ----------------------------------------------------- */
@@ -287,9 +272,8 @@ static int choose_asked(struct work *w, struct err *err)
                                .per_context = cfg.per_context,
                                .window = cfg.window,
                                .reply_tokens = cfg.reply_tokens,
-                               .price = cfg.price,
-                               .max_cost = cfg.max_cost >= 0 ? cfg.max_cost : HUGE_VAL,
-                               .paid = w->checkpoint.paid,
+                               .max_tokens = cfg.token_limit,
+                               .taken = w->checkpoint.taken,
                                .events = { w, on_reply, on_answer, on_failure } };
     if (!wanted)
         return err_nomem(err);
@@ -316,22 +300,15 @@ static int count_left(struct work *w, struct err *err)
     if (w->n_asked == 0 || w->n_answered + w->n_kept > 0)
         return 0;
     if (w->n_left && !cfg.batch_in)
-        return err_set(err, ERR_FAIL, "the cost cap of %g is reached before any context has its questions",
-                       cfg.max_cost);
+        return err_set(err, ERR_FAIL, "the limit of %d tokens is reached before any context has its questions",
+                       cfg.token_limit);
     return err_set(err, ERR_NET, "the service gave questions about none of %d contexts", w->n_asked);
-}
-
-static void say_usage(const struct work *w, const struct api *api)
-{
-    qgen_say_usage(api, w->total, &cfg.price);
-    if (has_prices() && w->checkpoint.paid.prompt)
-        qgen_say_cost_in_all(usage_cost(&w->asked.paid, &cfg.price));
 }
 
 static int ask_service(struct work *w, struct err *err)
 {
     struct buf text = { 0 };
-    struct api api = { .endpoint = w->endpoint,
+    struct api api = { .base = cfg.api_base.at,
                        .n_endpoints = cfg.api_base.n,
                        .concurrency = cfg.concurrency,
                        .retries = cfg.retries,
@@ -344,7 +321,7 @@ static int ask_service(struct work *w, struct err *err)
         progress_begin("contexts", w->n_asked);
         code = api_ask(&api, &w->asked, w->total, err);
         progress_end();
-        say_usage(w, &api);
+        qgen_say_usage(&api, w->total);
     }
     if (text.at)
         explicit_bzero(text.at, text.n);
@@ -359,7 +336,7 @@ static int read_batch(struct work *w, struct err *err)
     if (batch_read(cfg.batch_in, &w->asked, &t, err))
         return err->code;
     w->total[0] = (struct api_totals){ .requests = t.replies, .usage = t.usage };
-    say_usage(w, &(struct api){ .n_endpoints = 1 });
+    qgen_say_usage(&(struct api){ .n_endpoints = 1 }, w->total);
     if (t.others)
         log_info("replies in '%s' to requests that do not remain: %lld", cfg.batch_in, (long long)t.others);
     if (t.replies == 0 && w->n_asked && w->n_kept == 0)
@@ -380,8 +357,8 @@ static int write_batch(struct work *w, int *status, struct err *err)
     summary_int("requests", n);
     log_info("%lld requests about %d contexts are in '%s'", (long long)n, w->n_asked, cfg.batch_out);
     if (n_left)
-        log_error("%lld of %lld requests are left out: they might cost more than the cap of %g", (long long)n_left,
-                  (long long)(n + n_left), cfg.max_cost);
+        log_error("%lld of %lld requests are left out: they might take more than the limit of %d tokens",
+                  (long long)n_left, (long long)(n + n_left), cfg.token_limit);
     *status = n_left > 0;
     return 0;
 }
@@ -474,8 +451,8 @@ static void say_left(const struct work *w, int n_contexts)
         log_error("%d of %d contexts have no questions yet: '%s' has no replies about them; --batch-out asks again",
                   w->n_left, n_contexts, cfg.batch_in);
     else
-        log_error("%d of %d contexts have no questions yet: the cost cap of %g is reached; %s", w->n_left, n_contexts,
-                  cfg.max_cost,
+        log_error("%d of %d contexts have no questions yet: the limit of %d tokens is reached; %s", w->n_left,
+                  n_contexts, cfg.token_limit,
                   w->checkpoint.f ? "the same command with a higher one goes on"
                                   : "with -o FILE a later run would go on");
 }
@@ -497,7 +474,7 @@ static int summarise(const struct work *w)
     summary_int("contexts", contexts);
     summary_int("contexts_failed", failed);
     summary_int("contexts_kept", w->n_kept);
-    if (cfg.max_cost >= 0 || cfg.batch_in)
+    if (cfg.token_limit || cfg.batch_in)
         summary_int("contexts_left", w->n_left);
     log_info("%d questions about %d contexts", questions, contexts);
     if (cfg.out && questions)
@@ -509,7 +486,7 @@ static int summarise(const struct work *w)
     return failed || w->n_left ? 1 : 0;
 }
 
-static int check_options(struct work *w, struct err *err)
+static int check_options(struct err *err)
 {
     int ways = (cfg.api_base.n > 0) + (cfg.batch_in != NULL) + (cfg.batch_out != NULL);
 
@@ -519,16 +496,14 @@ static int check_options(struct work *w, struct err *err)
         return err_set(err, ERR_USAGE, "--model must be given together with --api-base, --batch-in or --batch-out");
     if (cfg.model && cfg.from_dataset)
         return err_set(err, ERR_USAGE, "--from-dataset and --model exclude each other");
-    if (cfg.max_cost >= 0 && (!cfg.model || cfg.batch_in))
-        return err_set(err, ERR_USAGE, "--max-cost goes with --api-base or --batch-out");
+    if (cfg.token_limit && (!cfg.model || cfg.batch_in))
+        return err_set(err, ERR_USAGE, "--token-limit goes with --api-base or --batch-out");
     if (cfg.api_base.n > MAX_ENDPOINTS)
         return err_set(err, ERR_USAGE, "--api-base is given more than %d times", MAX_ENDPOINTS);
-    if (cfg.max_cost >= 0 && !has_prices())
-        return err_set(err, ERR_USAGE, "--max-cost needs --price-in, --price-out or both");
-    if (cfg.max_cost >= 0 && cfg.reply_tokens == 0)
+    if (cfg.token_limit && cfg.reply_tokens == 0)
         cfg.reply_tokens = 1024 + 60 * cfg.per_context;
     for (int i = 0; i < cfg.api_base.n; i++)
-        if (api_endpoint_read(&w->endpoint[i], cfg.api_base.at[i], err))
+        if (api_base_check(cfg.api_base.at[i], err))
             return err->code;
     return 0;
 }
@@ -554,7 +529,7 @@ static int run(int argc, char **argv, int first, int *status, struct err *err)
 {
     struct contexts contexts = { 0 };
     struct work work = { .contexts = &contexts, .path = first < argc ? argv[first] : "-" };
-    int code = check_options(&work, err);
+    int code = check_options(err);
 
     if (!code)
         code = contexts_read(&contexts, work.path, err);
@@ -567,8 +542,6 @@ static int run(int argc, char **argv, int first, int *status, struct err *err)
     free(work.result);
     asked_close(&work.asked);
     checkpoint_close(&work.checkpoint);
-    for (int i = 0; i < MAX_ENDPOINTS; i++)
-        free(work.endpoint[i].base);
     contexts_release(&contexts);
     return code;
 }

@@ -61,7 +61,8 @@ static const struct tool tool = {
         "receipts, frontiers, times, payloads, safetensors files, GGUF models, and folders of models, of embedders and "
         "of tiers that evp-load has filled.\n"
         "\n"
-        "--tokenize adds nothing around the text, whose lines may also end with NUL characters. What looks like a special token is text, for an embedder the token.\n"
+        "--tokenize adds nothing around the text, whose lines may also end with NUL characters. What looks like a "
+        "special token is text, for an embedder the token.\n"
         "\n"
         "--ids prints the ids by which libevicpress finds the context, with the chat template. The prompt of --find is "
         "a user's message, context and question in one; with --chat-template none it is the whole prompt.",

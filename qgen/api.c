@@ -4,7 +4,6 @@
 #include "qgen/api.h"
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "qgen/prompt.h"
 
 #include <math.h>
@@ -35,7 +34,6 @@ struct slot {
 
 struct endpoint {
     char *url;
-    int weight;
     int64_t dealt;     // requests
     bool lost;         // gets no more
     unsigned use;      // features that requests use: all but those that the service is known to lack
@@ -87,39 +85,23 @@ double api_delay(int tries, double retry_after, struct rng *rng)
 
 /* ---- endpoints ---------------------------------------------------------- */
 
-int api_endpoint_read(struct api_endpoint *e, const char *text, struct err *err)
+int api_base_check(const char *base, struct err *err)
 {
-    static const char weight[] = ",weight=";
-    const char *comma = strstr(text, weight);
-    int64_t n = 1;
-
-    if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
+    if (strncmp(base, "http://", 7) != 0 && strncmp(base, "https://", 8) != 0)
         return err_set(err, ERR_USAGE, "--api-base does not start with http:// or https://");
-    if (comma && (!parse_int(comma + strlen(weight), &n) || n < 1 || n > MAX_WEIGHT))
-        return err_set(err, ERR_USAGE, "a weight of --api-base is a whole number from 1 to %d", MAX_WEIGHT);
-    e->weight = (int)n;
-    e->base = comma ? strndup(text, (size_t)(comma - text)) : strdup(text);
-    if (!e->base)
-        return err_nomem(err);
-    if (strpbrk(e->base, "@?#, "))
+    if (strpbrk(base, "@?#, "))
         return err_set(err, ERR_USAGE, "--api-base has more than a host and a path; put a key into --key-file");
     return 0;
 }
 
-/* The endpoint that is furthest behind its share, of those without a bit in `except`; -1: none. */
+/* The endpoint that got the fewest requests, of those without a bit in `except`; -1: none. */
 static int pick_endpoint(const struct run *r, uint64_t except)
 {
     int best = -1;
-    double least = (double)INFINITY;
 
-    for (int i = 0; i < r->api->n_endpoints; i++) {
-        const struct endpoint *e = &r->endpoint[i];
-        double share = (double)(e->dealt + 1) / e->weight;
-        if (e->lost || except >> i & 1 || share >= least)
-            continue;
-        least = share;
-        best = i;
-    }
+    for (int i = 0; i < r->api->n_endpoints; i++)
+        if (!r->endpoint[i].lost && !(except >> i & 1) && (best < 0 || r->endpoint[i].dealt < r->endpoint[best].dealt))
+            best = i;
     return best;
 }
 
@@ -169,7 +151,7 @@ static int post_request(struct run *r, struct slot *s, const struct buf *body, s
     return http_post(r->http, r->endpoint[s->endpoint].url, body, s, err);
 }
 
-/* The slot stays due if the request may cost too much. */
+/* The slot stays due if the request may take too many tokens. */
 static int send_request(struct run *r, struct slot *s, struct err *err)
 {
     struct buf body = { 0 };
@@ -285,9 +267,8 @@ static int take_questions(struct run *r, struct slot *s, const struct http_reply
     int code = asked_read(r->asked, s->ask, &body, usage, &why);
 
     r->silent = 0;
-    if (!code && usage->prompt == before && isfinite(r->asked->max_cost))
-        return err_set(err, ERR_NET,
-                       "%s does not say how many tokens a request takes, so no cap on the cost can be kept", e->url);
+    if (!code && usage->prompt == before && r->asked->max_tokens)
+        return err_set(err, ERR_NET, "%s does not say how many tokens a request takes, so no cap can be kept", e->url);
     if (code == ERR_FORMAT)
         return wanted ? try_again(r, s, reply, &why, err) : 0;
     if (code)
@@ -343,7 +324,6 @@ static void ask_less(struct run *r, struct slot *s, const struct http_reply *rep
     static const char *const name[] = { [PROMPT_SCHEMA] = "a JSON schema",
                                         [PROMPT_JSON] = "response_format",
                                         [PROMPT_SYSTEM] = "a system message",
-                                        [PROMPT_EFFORT] = "reasoning_effort",
                                         [PROMPT_MAX] = "max_tokens" };
     struct reply_body body = { buf_str(&reply->body), reply->body.n, NULL };
     unsigned refused = reply_refuses(&body, s->use);
@@ -416,12 +396,10 @@ static int open_endpoints(struct run *r, struct err *err)
     r->endpoint = calloc((size_t)r->api->n_endpoints, sizeof(*r->endpoint));
     for (int i = 0; r->endpoint && i < r->api->n_endpoints; i++) {
         struct endpoint *e = &r->endpoint[i];
-        e->url = url_of(r->api->endpoint[i].base);
+        e->url = url_of(r->api->base[i]);
         if (!e->url)
             return err_nomem(err);
-        e->weight = r->api->endpoint[i].weight;
-        e->use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (r->asked->effort ? PROMPT_EFFORT : 0) |
-                 (r->asked->reply_tokens ? PROMPT_MAX : 0);
+        e->use = PROMPT_SCHEMA | PROMPT_JSON | PROMPT_SYSTEM | (r->asked->reply_tokens ? PROMPT_MAX : 0);
     }
     return r->endpoint ? 0 : err_nomem(err);
 }

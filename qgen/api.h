@@ -1,12 +1,12 @@
 /* api.h - questions from a model behind OpenAI-compatible services: POST {base}/chat/completions.
  *
- * Requests are dealt to the endpoints in proportion to their weights. A request that an endpoint does not answer goes
+ * Requests are dealt to the endpoints in turn. A request that an endpoint does not answer goes
  * to another one; an endpoint that answers none gets no more.
  *
  * `concurrency` requests are in flight. A request that times out, breaks, or is answered with 408, 429, 5xx or nonsense
  * is sent again after an exponential backoff with full jitter, or after the delay in Retry-After. Meanwhile it keeps
  * its slot among the requests in flight, so a busy service does not get more work. A feature that the service lacks
- * (JSON schema, JSON, system message, reasoning_effort) is left out of later requests as soon as a refusal names it.
+ * (JSON schema, JSON, system message) is left out of later requests as soon as a refusal names it.
  * While a service has only failed so far, the third try of a request leaves out its response format; if that brings the
  * first answer, later requests do the same.
  */
@@ -22,15 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { MAX_ENDPOINTS = 64, MAX_WEIGHT = 1000 };
+enum { MAX_ENDPOINTS = 64 };
 
-struct api_endpoint {
-    char *base; // "https://api.example.com/v1"
-    int weight; // 1 to MAX_WEIGHT
-};
-
-/* Reads URL or URL,weight=N, the value of --api-base; refuses an address with a key in it. e->base is allocated. */
-int api_endpoint_read(struct api_endpoint *e, const char *text, struct err *err) MUST_CHECK;
+/* Checks the value of --api-base, "https://api.example.com/v1"; refuses an address with a key in it. */
+int api_base_check(const char *base, struct err *err) MUST_CHECK;
 
 struct api_events {
     void *arg;
@@ -39,7 +34,7 @@ struct api_events {
 };
 
 struct api {
-    const struct api_endpoint *endpoint; // (n_endpoints)
+    const char *const *base; // (n_endpoints): their addresses
     int n_endpoints;
     const char *key; // for all endpoints; NULL: none
     int concurrency, retries;
@@ -53,7 +48,7 @@ struct api_totals {
     struct usage usage;
 };
 
-/* Asks about everything that asked_next() gives, as far as the cap on the cost allows; totals: (n_endpoints). Fails
+/* Asks about everything that asked_next() gives, as far as the cap on tokens allows; totals: (n_endpoints). Fails
  * with ERR_NET when the last endpoint refuses the key (401, 403), cannot be used at all, leaves several contexts in a
  * row without an answer, or refuses several in a row in the same words (except that the text is too long); and under a
  * cap when a reply does not say how many tokens it took. */

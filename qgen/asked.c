@@ -94,20 +94,17 @@ void asked_body(const struct asked *a, struct asked_slice s, unsigned use, struc
 
 bool asked_affords(const struct asked *a, size_t n)
 {
-    struct usage most = { .prompt = a->paid.prompt + a->pending.prompt + (int64_t)n,
-                          .completion = a->paid.completion + a->pending.completion + a->reply_tokens };
-
-    return usage_cost(&most, &a->price) <= a->max_cost;
+    return a->max_tokens == 0 || a->taken + a->pending + (int64_t)n + a->reply_tokens <= a->max_tokens;
 }
 
 void asked_sent(struct asked *a, size_t n)
 {
-    usage_add(&a->pending, &(struct usage){ (int64_t)n, a->reply_tokens });
+    a->pending += (int64_t)n + a->reply_tokens;
 }
 
 void asked_done(struct asked *a, size_t n)
 {
-    usage_add(&a->pending, &(struct usage){ -(int64_t)n, -a->reply_tokens });
+    a->pending -= (int64_t)n + a->reply_tokens;
 }
 
 /* All slices have their questions: makes one list in the order of the text, with at most the number asked for. */
@@ -149,7 +146,7 @@ int asked_read(struct asked *a, struct asked_slice s, const struct reply_body *b
     int code = reply_read(&list, (size_t)s.slice, &used, body, err);
 
     usage_add(usage, &used);
-    usage_add(&a->paid, &used);
+    a->taken += used.prompt + used.completion;
     question_list_cut(&list, prompt_share(a->per_context, s.slice, s.n_slices));
     if ((!code || code == ERR_FORMAT) && a->events.replied(a->events.arg, s, &list, &used, &why)) {
         *err = why;

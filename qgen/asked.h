@@ -37,12 +37,11 @@ struct asked {
     int per_context;    // questions
     int window;         // the model's context length in tokens
     int reply_tokens;   // most of a reply; 0: as many as the model likes
-    struct prices price;
-    double max_cost;   // INFINITY: no cap
-    struct usage paid; // tokens of all replies, those to earlier runs included
+    int64_t max_tokens; // prompts and replies together; 0: no cap
+    int64_t taken;      // tokens of all replies and their prompts, those of earlier runs included
     struct asked_events events;
 
-    struct usage pending;         // the most that requests without a reply may take
+    int64_t pending;              // the most that requests without a reply may take
     struct asked_context *at;     // (contexts->n)
     int next_context, next_slice; // of asked_next()
 };
@@ -73,7 +72,7 @@ bool asked_is_open(const struct asked *a, struct asked_slice s);
 /* The questions of a slice, unless it has some already; the list is taken. */
 int asked_give(struct asked *a, struct asked_slice s, struct question_list *list, struct err *err) MUST_CHECK;
 
-/* Reads a reply and adds its tokens to a->paid and *usage. ERR_FORMAT: it is of no use, and the slice is as open as
+/* Reads a reply and adds its tokens to a->taken and *usage. ERR_FORMAT: it is of no use, and the slice is as open as
  * before; any other failure ends the run. */
 int asked_read(struct asked *a, struct asked_slice s, const struct reply_body *body, struct usage *usage,
                struct err *err) MUST_CHECK;

@@ -32,14 +32,14 @@ static void put_id(struct buf *out, const struct asked *a, struct asked_slice s)
 
 /* ---- requests ----------------------------------------------------------- */
 
-/* One line; nothing if it may cost too much. */
+/* One line; nothing if it may take too many tokens. */
 static void put_request(struct buf *line, struct asked *a, struct asked_slice s)
 {
     struct json_out w = { .buf = line };
     struct buf id = { 0 }, body = { 0 };
 
     put_id(&id, a, s);
-    asked_body(a, s, PROMPT_SCHEMA | PROMPT_EFFORT * (a->effort != NULL), &body);
+    asked_body(a, s, PROMPT_SCHEMA, &body);
     line->failed |= buf_failed(&id) || buf_failed(&body);
     if (asked_affords(a, body.n)) {
         asked_sent(a, body.n);

@@ -19,8 +19,8 @@
 
 #include <stdint.h>
 
-/* Writes everything that asked_next() gives to a file, as far as the cap on the cost allows. *n: the requests written;
- * *n_left: those that may cost too much. */
+/* Writes everything that asked_next() gives to a file, as far as the cap on tokens allows. *n: the requests written;
+ * *n_left: those that may take too many. */
 int batch_write(const char *path, struct asked *asked, int64_t *n, int64_t *n_left, struct err *err) MUST_CHECK;
 
 struct batch_totals {

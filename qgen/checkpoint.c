@@ -141,8 +141,7 @@ static int add_line(struct checkpoint *c, const struct json *v, struct err *err)
     if (read_part(&part, v, err))
         return err->code;
     c->n_replies++;
-    c->paid.prompt += usage_count(v, "prompt_tokens");
-    c->paid.completion += usage_count(v, "completion_tokens");
+    c->taken += usage_count(v, "prompt_tokens") + usage_count(v, "completion_tokens");
     const struct json *q = json_first(json_get(v, "questions"));
     for (; q; q = json_next(q))
         if (json_is_text(q) && add_question(c, &part, json_text(q), err))

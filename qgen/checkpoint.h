@@ -8,7 +8,7 @@
  *
  * A run that is killed loses at most the line that was being written. The next run takes its answers from there, and
  * from a finished FILE whose header names the same model and number of questions. An answer is used only for a context
- * with the same id and the same text. FILE.part also tells what has been paid: a reply without a question costs, too.
+ * with the same id and the same text. FILE.part also counts tokens: a reply without a question takes some, too.
  */
 #ifndef EVP_CHECKPOINT_H
 #define EVP_CHECKPOINT_H
@@ -44,11 +44,11 @@ struct checkpoint {
         struct checkpoint_answer *at;
         int n, cap;
     } answers;
-    char *path;        // FILE.part
-    FILE *f;           // that file, at its end, locked
-    struct usage paid; // the tokens of its replies when it was opened
-    int n_replies;     // its lines, those added included
-    int n_malformed;   // lines of it that were skipped
+    char *path;      // FILE.part
+    FILE *f;         // that file, at its end, locked
+    int64_t taken;   // the tokens of its replies and their prompts when it was opened
+    int n_replies;   // its lines, those added included
+    int n_malformed; // lines of it that were skipped
 };
 
 /* Reads FILE and FILE.part, and opens the latter for appending. Fails with ERR_FORMAT when FILE.part is not a file of

@@ -75,7 +75,7 @@ void prompt_request(struct buf *out, const struct prompt *p)
         put_schema(&w);
     else if (p->use & PROMPT_JSON)
         put_json(&w);
-    if (p->use & PROMPT_EFFORT)
+    if (p->effort)
         json_put_text(&w, "reasoning_effort", p->effort);
     if (p->reply_tokens)
         json_put_int(&w, p->use & PROMPT_MAX ? "max_tokens" : "max_completion_tokens", p->reply_tokens);

@@ -13,17 +13,16 @@ enum prompt_use {
     PROMPT_SCHEMA = 1, // response_format json_schema: the server holds the model to the schema
     PROMPT_JSON = 2,   // response_format json_object, where PROMPT_SCHEMA is not used
     PROMPT_SYSTEM = 4, // a system message for the instructions; without it they begin the user's message
-    PROMPT_EFFORT = 8, // reasoning_effort
-    PROMPT_MAX = 16,   // max_tokens; without it max_completion_tokens, the name for models that reason
+    PROMPT_MAX = 8,    // max_tokens; without it max_completion_tokens, the name for models that reason
 };
 
 struct prompt {
     const char *model, *text; // text: n bytes
     size_t n;
     int questions;
-    unsigned use; // bits of enum prompt_use
-    const char *effort;
-    int reply_tokens; // most of the reply; 0: as many as the model likes
+    unsigned use;       // bits of enum prompt_use
+    const char *effort; // reasoning_effort; NULL: not sent
+    int reply_tokens;   // most of the reply; 0: as many as the model likes
 };
 
 /* Adds the body of a chat completion request. */

@@ -209,11 +209,6 @@ void usage_add(struct usage *to, const struct usage *more)
     to->completion += more->completion;
 }
 
-double usage_cost(const struct usage *u, const struct prices *p)
-{
-    return ((double)u->prompt * p->in + (double)u->completion * p->out) / 1e6;
-}
-
 int64_t usage_count(const struct json *usage, const char *name)
 {
     struct err ignored;
@@ -282,7 +277,6 @@ static bool has_word(const struct reply_body *body, const char *const *word)
 
 unsigned reply_refuses(const struct reply_body *body, unsigned use)
 {
-    static const char *const effort[] = { "reasoning_effort", "thinking", NULL };
     static const char *const format[] = {
         "response_format", "json_schema", "json_object", "structured output", "guided", "invalid format: expected", NULL
     };
@@ -290,8 +284,6 @@ unsigned reply_refuses(const struct reply_body *body, unsigned use)
     static const char *const role[] = { "messages[0].role",     "system role",     "role 'system'",
                                         "roles must alternate", "'messages', 0, ", NULL };
 
-    if (use & PROMPT_EFFORT && has_word(body, effort))
-        return PROMPT_EFFORT;
     if (use & PROMPT_MAX && has_word(body, max))
         return PROMPT_MAX;
     if (use & (PROMPT_SCHEMA | PROMPT_JSON) && has_word(body, format))

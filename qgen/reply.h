@@ -19,14 +19,10 @@ struct usage { // tokens, as the service counts them
     int64_t prompt, completion;
 };
 
-struct prices { // of a million tokens
-    double in, out;
-};
 struct json;
 /* The member of that name; 0 unless it is a number that one request may have, so that sums do not overflow. */
 int64_t usage_count(const struct json *v, const char *name);
 void usage_add(struct usage *to, const struct usage *more);
-double usage_cost(const struct usage *u, const struct prices *p);
 
 struct reply_body {
     const char *at;

@@ -2,7 +2,6 @@
  * or each context is answered or given up at most once, with questions of sane length. */
 #include "qgen/batch.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -69,7 +68,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
                            .model = "m",
                            .per_context = PER_CONTEXT,
                            .window = 512,
-                           .max_cost = HUGE_VAL,
                            .events = { NULL, replied, answered, failed } };
     struct batch_totals totals;
     struct err err;

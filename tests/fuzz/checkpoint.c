@@ -99,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     add_one(&c, id);
     checkpoint_close(&c);
     if (checkpoint_open(&c, file, &key, &err) || count(&c) != found + 1 ||
-        !checkpoint_take(&c, &(struct checkpoint_part){ id, digest, 1, 3 }, &list) || c.paid.prompt < used.prompt)
+        !checkpoint_take(&c, &(struct checkpoint_part){ id, digest, 1, 3 }, &list) || c.taken < used.prompt)
         abort();
     question_list_release(&list);
     checkpoint_close(&c);

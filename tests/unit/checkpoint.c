@@ -119,7 +119,7 @@ Test(checkpoint, knows_sections_and_what_was_paid)
     question_list_release(&list);
     checkpoint_close(&c);
     open_it(&c);
-    cr_assert(c.paid.prompt == 1100 && c.paid.completion == 77 && c.n_replies == 2 && c.n_malformed == 0);
+    cr_assert(c.taken == 1177 && c.n_replies == 2 && c.n_malformed == 0);
     cr_assert(!take(&c, digest_a, 0, 3) && !take(&c, digest_a, 2, 3) && !take(&c, digest_a, 0, 1));
     cr_assert(!take(&c, digest_a, 1, 4) && !take(&c, digest_b, 1, 3));
     cr_assert(take(&c, digest_a, 1, 3));

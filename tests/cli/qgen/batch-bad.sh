@@ -1,5 +1,5 @@
 # Files that are no replies of a batch are refused with the line, replies to other requests are told apart, and the cap on
-# the cost bounds a batch, too.
+# the limit of tokens bounds a batch, too.
 for id in a b c; do
 	echo "{\"id\":\"$id\",\"text\":\"The text of context $id, which says little.\"}"
 done >c.jsonl
@@ -34,8 +34,8 @@ batch --batch-in requests
 echo "status $?"
 batch --batch-out r1 --batch-in bad
 echo "status $?"
-batch --batch-in bad --max-cost 1 --price-in 1
+batch --batch-in bad --token-limit 1
 echo "status $?"
-batch --batch-out r2 --max-cost 0.005 --price-in 1 --price-out 1
+batch --batch-out r2 --token-limit 5000
 echo "status $?, $(wc -l <r2) requests, $(grep -c '"max_completion_tokens":1504' r2) with a limit"
 ls

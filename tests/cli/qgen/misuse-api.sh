@@ -5,7 +5,6 @@ evp-qgen c.jsonl --api-base http://localhost/v1
 evp-qgen c.jsonl --api-base localhost/v1 --model m
 evp-qgen c.jsonl --api-base http://me:secret@localhost/v1 --model m
 evp-qgen c.jsonl --api-base http://localhost/v1 --model m --from-dataset
-evp-qgen c.jsonl --api-base http://localhost/v1,weight=0 --model m
 evp-qgen c.jsonl --api-base http://localhost/v1,heavy --model m
 evp-qgen c.jsonl --model m $(seq 65 | sed 's|.*|--api-base http://localhost/&|')
-evp-qgen c.jsonl --max-cost 1 --price-in 1
+evp-qgen c.jsonl --token-limit 1
