@@ -3,7 +3,7 @@
 #define EVP_EVP_PAYLOAD_H
 
 #include "base/safetensors.h"
-#include "loader/libevicpress/evp_fetch.h"
+#include "loader/libevicpress/prefix_file.h"
 #include "loader/store/blob_payload.h"
 
 #include <stdatomic.h>
@@ -56,5 +56,8 @@ struct visitor {
     size_t row; // range and checksums begin and end at multiples of it
 };
 int payload_visit(struct evp_payload *p, const struct extent *extent, const struct visitor *to, struct err *err);
+
+/* Writes a part of a context as a payload of its own into a buffer of prefix->size bytes. An evp_code. */
+int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error);
 
 #endif

@@ -1,4 +1,5 @@
-/* evp_store.h - a store of the installed library; evp_store.c, evp_find.c, evp_fetch.c and evp_put.c share it.
+/* evp_store.h - a store of the installed library, which evp_find.c, prefix_file.c, evp_fetch.c and evp_put.c share with
+ * evp_store.c.
  *
  * A store has a snapshot of the folders and their indexes. A snapshot never changes; evp_refresh() replaces it. Every
  * call counts as a user of its snapshot, and the last user of an old snapshot closes it. So the lock is held only to

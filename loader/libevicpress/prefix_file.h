@@ -1,6 +1,6 @@
-/* evp_fetch.h - opens and reads the payload of a found prefix. */
-#ifndef EVP_EVP_FETCH_H
-#define EVP_EVP_FETCH_H
+/* prefix_file.h - the file of a found prefix: opened in its present tier, and read. */
+#ifndef EVP_PREFIX_FILE_H
+#define EVP_PREFIX_FILE_H
 
 #include "loader/libevicpress/evp_store.h"
 
@@ -24,9 +24,6 @@ bool prefix_renew(struct evp_store *store, int *code, struct evp_error *error);
 
 /* Does it look like a prefix from evp_find()? EVICPRESS_OK, or EVICPRESS_ARGUMENT. */
 int prefix_check(const struct evp_prefix *prefix, struct evp_error *error);
-
-/* Writes a part of a context as a payload of its own into a buffer of prefix->size bytes. An evp_code. */
-int part_fetch(struct evp_store *store, const struct evp_prefix *prefix, void *buffer, struct evp_error *error);
 
 /* Sets the message for PREFIX_GONE; returns EVICPRESS_GONE. */
 int prefix_gone(const struct prefix_file *f, struct evp_error *error);
