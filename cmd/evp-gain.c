@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "cmd/options.h"
 #include "base/parallel.h"
-#include "cmd/assumed.h"
+#include "replay/assumed.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "show/show_sheet.h"
@@ -82,9 +82,7 @@ static const char *const policies[] = { "prefill", "lru", "lru+2x", "lru+3x", "l
 enum { N_LANES = sizeof(factors) / sizeof(*factors), DRAM = 0, SSD = 1 };
 
 struct gain {
-    struct requests rq;
-    struct gain_log log;
-    struct gain_model model;
+    struct replayed_logs logs;
     double ssd_read; // bytes per second
     double again;    // of all tokens
     int n_gpus;
@@ -113,7 +111,7 @@ static int enough_gpus(const struct gain *g)
 
     for (int i = 0; i < g->assumed.trace.n; i++) {
         double n = (double)g->assumed.token[i];
-        seconds += n * (g->model.token_s + g->model.pair_s * n / 2);
+        seconds += n * (g->logs.model.token_s + g->logs.model.pair_s * n / 2);
     }
     return span > 0 ? (int)fmin(fmax(ceil(seconds / span / busy_aim), 1), 1e6) : 1;
 }
@@ -144,7 +142,7 @@ static int find_again(struct gain *g, struct err *err)
 /* DRAM, from which every GPU has a link of its own, and an SSD. Writing takes no time. */
 static int make_tiers(struct gain *g, struct err *err)
 {
-    double link = serving_to_device(g->model.gpu);
+    double link = serving_to_device(g->logs.model.gpu);
     int links = g->n_gpus < TIER_READS_MAX ? g->n_gpus : TIER_READS_MAX;
     const struct tier_load all = { .reads = links, .bytes_per_s = links * link };
     struct tier *tier = calloc(2, sizeof(*tier));
@@ -165,7 +163,7 @@ static int make_worlds(struct gain *g, struct err *err)
     const struct assumed_configs configs = { .factor = { 2, 3, 10 }, .quality = { 1, 1, 1 }, .n = 3 };
     const struct placement_files files = { .table = "the log", .want = TABLE_PLAN };
 
-    if (assumed_make(&g->assumed, &g->log, &g->model, &configs, err) || find_again(g, err))
+    if (assumed_make(&g->assumed, &g->logs.log, &g->logs.model, &configs, err) || find_again(g, err))
         return err->code;
     g->n_gpus = cfg.gpus ? cfg.gpus : enough_gpus(g);
     g->in = (struct placement_input){ .max_move = INT64_MAX, .kind = QUALITY_RAW };
@@ -173,8 +171,8 @@ static int make_worlds(struct gain *g, struct err *err)
         return err->code;
     g->unbounded = g->in;
     g->unbounded.capacity[DRAM] = INT64_MAX / 4;
-    g->world = assumed_world(&g->assumed, &g->model, &g->in);
-    g->unbounded_world = assumed_world(&g->assumed, &g->model, &g->unbounded);
+    g->world = assumed_world(&g->assumed, &g->logs.model, &g->in);
+    g->unbounded_world = assumed_world(&g->assumed, &g->logs.model, &g->unbounded);
     return world_open(&g->world, 0, err) ? err->code : world_open(&g->unbounded_world, 0, err);
 }
 
@@ -219,9 +217,7 @@ static void release(struct gain *g)
     placement_input_release(&g->in);
     assumed_release(&g->assumed);
     free(g->at);
-    requests_close(&g->rq);
-    gain_log_release(&g->log);
-    gain_model_close(&g->model);
+    replayed_logs_release(&g->logs);
 }
 
 /* ---- the result ----------------------------------------------------------- */
@@ -239,27 +235,27 @@ static int64_t whole(double v)
 
 static void put_facts(struct sheet *s, const struct gain *g)
 {
-    double tokens = (double)g->log.units * g->model.unit_tokens, n = 1000, kv = n * g->model.kv_token;
+    double tokens = (double)g->logs.log.units * g->logs.model.unit_tokens, n = 1000, kv = n * g->logs.model.kv_token;
 
-    sheet_int(s, "n_requests", g->log.requests.n);
-    sheet_int(s, "n_left_out", g->rq.n_left_out - g->rq.n_unknown);
-    sheet_int(s, "n_not_recognised", g->rq.n_unknown);
+    sheet_int(s, "n_requests", g->logs.log.requests.n);
+    sheet_int(s, "n_left_out", g->logs.rq.n_left_out - g->logs.rq.n_unknown);
+    sheet_int(s, "n_not_recognised", g->logs.rq.n_unknown);
     sheet_seconds(s, "span_s", span_of(g));
     sheet_int(s, "prompt_tokens", whole(tokens));
     sheet_real(s, "share_that_comes_again", g->again, 3);
-    sheet_text(s, "model", model_config(g->model.model)->name);
-    sheet_real(s, "bytes_of_text_per_token", g->log.traces ? (double)NAN : g->model.token_bytes, 2);
-    sheet_int(s, "n_prompts_tokenised", g->model.n_sampled);
-    sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->model.kv_token);
-    sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->model.kv_token));
+    sheet_text(s, "model", model_config(g->logs.model.model)->name);
+    sheet_real(s, "bytes_of_text_per_token", g->logs.log.traces ? (double)NAN : g->logs.model.token_bytes, 2);
+    sheet_int(s, "n_prompts_tokenised", g->logs.model.n_sampled);
+    sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->logs.model.kv_token);
+    sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->logs.model.kv_token));
     sheet_bytes(s, "kv_of_distinct_blocks_bytes",
-                whole((double)g->log.n_blocks * (double)g->assumed.block_tokens * g->model.kv_token));
-    sheet_text(s, "gpu", g->model.gpu->name);
+                whole((double)g->logs.log.n_blocks * (double)g->assumed.block_tokens * g->logs.model.kv_token));
+    sheet_text(s, "gpu", g->logs.model.gpu->name);
     sheet_int(s, "n_gpus", g->n_gpus);
     sheet_bytes(s, "dram_bytes", (int64_t)cfg.dram);
     sheet_bytes(s, "ssd_bytes", (int64_t)cfg.ssd);
-    sheet_seconds(s, "computing_1000_tokens_s", n * g->model.token_s);
-    sheet_seconds(s, "reading_1000_tokens_from_dram_s", kv / serving_to_device(g->model.gpu));
+    sheet_seconds(s, "computing_1000_tokens_s", n * g->logs.model.token_s);
+    sheet_seconds(s, "reading_1000_tokens_from_dram_s", kv / serving_to_device(g->logs.model.gpu));
     sheet_seconds(s, "reading_1000_tokens_from_ssd_s", kv / g->ssd_read);
 }
 
@@ -317,10 +313,10 @@ static int print(const struct gain *g, char **path, int n, struct err *err)
 
 static void summarise(const struct gain *g)
 {
-    const struct gain_log *log = &g->log;
+    const struct gain_log *log = &g->logs.log;
 
     summary_int("requests", log->requests.n);
-    summary_int("prompt_tokens", whole((double)log->units * g->model.unit_tokens));
+    summary_int("prompt_tokens", whole((double)log->units * g->logs.model.unit_tokens));
     json_put_real(summary_json(), "share_again", g->again);
     json_begin(summary_json(), "caches", '[');
     for (int i = 0; i < N_LANES; i++) {
@@ -338,16 +334,17 @@ static void summarise(const struct gain *g)
 static void say_assumptions(const struct gain *g)
 {
     char ssd[TEXT_SHORT];
-    const struct serving_gpu *gpu = g->model.gpu;
+    const struct serving_gpu *gpu = g->logs.model.gpu;
     double flop = 1 / serving_seconds(gpu, 1, 0), pcie = serving_to_device(gpu);
 
     log_info("assumed: %.0f %% of %.0f TFLOP/s in prefills, %.0f %% of the %.0f GB/s of PCIe from DRAM (%s), %s/s from "
              "SSD",
              100 * flop / gpu->flop_per_s, gpu->flop_per_s / 1e12, 100 * pcie / gpu->pcie_bytes_per_s,
              gpu->pcie_bytes_per_s / 1e9, gpu->source, text_bytes(ssd, g->ssd_read));
-    if (!g->log.traces)
-        log_info("assumed: %.2f bytes of text per token, %s", g->model.token_bytes,
-                 g->model.n_sampled ? "measured with the model's tokenizer" : "as is usual in English: no tokenizer");
+    if (!g->logs.log.traces)
+        log_info("assumed: %.2f bytes of text per token, %s", g->logs.model.token_bytes,
+                 g->logs.model.n_sampled ? "measured with the model's tokenizer"
+                                         : "as is usual in English: no tokenizer");
     log_info("not counted: decoding, writing, and what the GPU's own memory keeps");
 }
 
@@ -370,7 +367,7 @@ static void say_queues(const struct gain *g)
 
 static void say(const struct gain *g, char **path, int n)
 {
-    const struct gain_log *log = &g->log;
+    const struct gain_log *log = &g->logs.log;
 
     if (log->n_timeless == log->requests.n)
         log_warn("no request has a time: they are replayed in the order of the lines, and TTFT is without waiting");
@@ -379,9 +376,9 @@ static void say(const struct gain *g, char **path, int n)
     say_queues(g);
     if (cfg.dram == 0 && cfg.ssd == 0)
         log_warn("without --dram and --ssd there is no cache but that without bounds");
-    if (g->model.kv_token / serving_to_device(g->model.gpu) >= g->model.token_s)
+    if (g->logs.model.kv_token / serving_to_device(g->logs.model.gpu) >= g->logs.model.token_s)
         log_warn("reading an uncompressed token from DRAM takes longer than computing it");
-    else if (cfg.ssd && g->model.kv_token / g->ssd_read >= g->model.token_s)
+    else if (cfg.ssd && g->logs.model.kv_token / g->ssd_read >= g->logs.model.token_s)
         log_warn("reading an uncompressed token from SSD takes longer than computing it");
     say_assumptions(g);
     log_info(
@@ -393,9 +390,10 @@ static void say(const struct gain *g, char **path, int n)
 
 static int run(struct gain *g, char **path, int n, struct err *err)
 {
-    g->rq.partial = cfg.partial;
-    if (gain_model_open(&g->model, cfg.model, cfg.gpu, err) || gain_log_from(&g->log, &g->rq, path, n, err) ||
-        gain_model_measure(&g->model, cfg.model, &g->log, err) || run_replay(g, err) || print(g, path, n, err))
+    const struct replayed_from from = { cfg.model, cfg.gpu, &cfg.dataset, path, n };
+
+    g->logs.rq.partial = cfg.partial;
+    if (replayed_logs_read(&g->logs, &from, err) || run_replay(g, err) || print(g, path, n, err))
         return err->code;
     summarise(g);
     say(g, path, n);
@@ -404,7 +402,7 @@ static int run(struct gain *g, char **path, int n, struct err *err)
 
 int main(int argc, char **argv)
 {
-    static struct gain g = { .log = { .dataset = &cfg.dataset } };
+    static struct gain g;
     struct err err;
     int first, status = opt_parse(&tool, argc, argv, &first);
 
@@ -412,7 +410,7 @@ int main(int argc, char **argv)
         return status;
     summary_begin(&tool, argc, argv);
     int code = run(&g, argv + first, argc - first, &err);
-    bool partial = g.rq.n_left_out > 0;
+    bool partial = g.logs.rq.n_left_out > 0;
     release(&g);
     return summary_end(code, partial ? 1 : 0, &err);
 }

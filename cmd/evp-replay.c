@@ -8,7 +8,8 @@
 #include "base/parallel.h"
 #include "base/parse.h"
 #include "base/unconst.h"
-#include "cmd/assumed.h"
+#include "cmd/request_logs.h"
+#include "replay/assumed.h"
 #include "replay/replay_out.h"
 #include "cmd/summary.h"
 
@@ -335,21 +336,18 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
 
 static int read_assumed(struct run *run, struct err *err)
 {
+    const struct opt_list all = { 0 };
     char *path[] = { unconst(cfg.trace) };
+    const struct replayed_from from = { cfg.model, cfg.gpu, &all, path, 1 };
     struct assumed_configs configs;
-    struct requests rq = { .partial = cfg.partial };
-    struct gain_log log = { 0 };
-    struct gain_model m = { 0 };
+    struct replayed_logs r = { .rq.partial = cfg.partial };
     int code = 0;
 
-    if (assumed_parse(&configs, cfg.assume, err) || gain_model_open(&m, cfg.model, cfg.gpu, err) ||
-        gain_log_from(&log, &rq, path, 1, err) || gain_model_measure(&m, cfg.model, &log, err) ||
-        assumed_make(&run->assumed, &log, &m, &configs, err) || take_assumed(run, &m, err))
+    if (assumed_parse(&configs, cfg.assume, err) || replayed_logs_read(&r, &from, err) ||
+        assumed_make(&run->assumed, &r.log, &r.model, &configs, err) || take_assumed(run, &r.model, err))
         code = err->code;
-    run->left_out = rq.n_left_out > 0;
-    requests_close(&rq);
-    gain_log_release(&log);
-    gain_model_close(&m);
+    run->left_out = r.rq.n_left_out > 0;
+    replayed_logs_release(&r);
     return code;
 }
 

@@ -97,3 +97,41 @@ void request_logs_say(const struct requests *rq)
         log_warn("the logs have requests to %d models, '%s' and '%s' among them; choose one with --dataset",
                  rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
 }
+
+static int read_logs(struct replayed_logs *r, const struct replayed_from *from, struct err *err)
+{
+    struct request_logs logs;
+    struct map wanted = { 0 };
+    int code = request_logs_wanted(&wanted, from->dataset, err);
+
+    r->rq.wanted = &wanted;
+    request_logs_listen(&logs, &r->rq, "MiB of logs");
+    for (int i = 0; i < from->n && !code; i++)
+        code = requests_open(&r->rq, from->path[i], err);
+    if (!code)
+        code = gain_log_read(&r->log, &r->rq, err);
+    progress_end();
+    request_logs_say_left_out(&r->rq);
+    if (!code)
+        request_logs_say(&r->rq);
+    r->rq.wanted = NULL;
+    map_release(&wanted);
+    return code;
+}
+
+int replayed_logs_read(struct replayed_logs *r, const struct replayed_from *from, struct err *err)
+{
+    if (gain_model_open(&r->model, from->model, from->gpu, err) || read_logs(r, from, err) ||
+        gain_model_measure(&r->model, from->model, &r->log, err))
+        return err->code;
+    if (r->model.unread.code)
+        log_warn("%s", r->model.unread.msg);
+    return 0;
+}
+
+void replayed_logs_release(struct replayed_logs *r)
+{
+    requests_close(&r->rq);
+    gain_log_release(&r->log);
+    gain_model_close(&r->model);
+}

@@ -5,6 +5,7 @@
 
 #include "base/opt.h"
 #include "logs/requests.h"
+#include "replay/gain_model.h"
 
 /* Adds the names that the values of --dataset list. ERR_USAGE: --dataset without a name. */
 int request_logs_wanted(struct map *wanted, const struct opt_list *dataset, struct err *err) MUST_CHECK;
@@ -21,5 +22,24 @@ void request_logs_listen(struct request_logs *logs, struct requests *rq, const c
 /* After the reading: what was left out, in the summary, too, and what was read. */
 void request_logs_say_left_out(const struct requests *rq);
 void request_logs_say(const struct requests *rq);
+
+/* Logs to be replayed, and the model that they are for. */
+struct replayed_logs {
+    struct requests rq;
+    struct gain_log log;
+    struct gain_model model;
+};
+
+/* Where they come from, as options say. */
+struct replayed_from {
+    const char *model, *gpu;
+    const struct opt_list *dataset; // the wanted models; none: all
+    char **path;                    // (n)
+    int n;
+};
+
+/* Opens the model, reads the logs, measures tokens, and says what was left out. */
+int replayed_logs_read(struct replayed_logs *r, const struct replayed_from *from, struct err *err) MUST_CHECK;
+void replayed_logs_release(struct replayed_logs *r); // zeroed is fine
 
 #endif

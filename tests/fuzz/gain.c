@@ -1,5 +1,5 @@
 /* Any bytes as a request log or a trace: what is read is replayed through a cache on two tiers. */
-#include "cmd/assumed.h"
+#include "replay/assumed.h"
 #include "replay/lane.h"
 
 #include <stdio.h>

@@ -5,7 +5,6 @@
 #ifndef EVP_GAIN_LOG_H
 #define EVP_GAIN_LOG_H
 
-#include "base/opt.h"
 #include "base/rng.h"
 #include "logs/requests.h"
 
@@ -21,7 +20,6 @@ struct gain_request {
 enum { GAIN_SAMPLE = 256, GAIN_SAMPLE_BYTES = 16 << 10 }; // prompts of the sample, and bytes of each
 
 struct gain_log {
-    const struct opt_list *dataset; // borrowed, set by the caller of gain_log_from(): the wanted models; NULL: all
     struct {
         struct gain_request *at;
         int n, cap;
@@ -41,8 +39,6 @@ struct gain_log {
 /* Reads the logs, which are open. A request without a time gets that of the one before it; if none has a time, all stay
  * NaN. ERR_FORMAT: no requests, or both texts and traces. */
 int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err) MUST_CHECK;
-/* Opens and reads n logs for a tool, and says what was left out. */
-int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, struct err *err) MUST_CHECK;
 void gain_log_release(struct gain_log *g); // zeroed is fine
 
 #endif

@@ -1,11 +1,11 @@
 /* assumed.h - what evp-replay needs of a table, where nobody has measured one: bytes and times follow from the shape of
  * a model and the data sheet of a GPU, qualities are given by hand, and requests and what they share come from logs
- * (cmd/gain_log.h). A row is a run of blocks that prompts have together or not at all.
+ * (replay/gain_log.h). A row is a run of blocks that prompts have together or not at all.
  */
 #ifndef EVP_ASSUMED_H
 #define EVP_ASSUMED_H
 
-#include "cmd/gain_model.h"
+#include "replay/gain_model.h"
 #include "profiler/table/table.h"
 #include "replay/trace.h"
 #include "replay/world.h"

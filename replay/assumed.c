@@ -1,8 +1,7 @@
 /* assumed.c - runs of blocks become rows. A row costs what it adds to a prompt: its own bytes, and the computing of its
  * tokens after those before it. */
-#include "cmd/assumed.h"
+#include "replay/assumed.h"
 
-#include "base/log.h"
 #include "base/parse.h"
 #include "replay/runs.h"
 

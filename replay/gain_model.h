@@ -4,7 +4,7 @@
 #ifndef EVP_GAIN_MODEL_H
 #define EVP_GAIN_MODEL_H
 
-#include "cmd/gain_log.h"
+#include "replay/gain_log.h"
 #include "engine/model/model.h"
 #include "profiler/score/serving.h"
 
@@ -17,6 +17,7 @@ struct gain_model {
     double token_bytes; // bytes of text per token
     double unit_tokens; // tokens per unit of the log
     int n_sampled;      // prompts whose tokens were counted
+    struct err unread;  // why there is no tokenizer; code 0: there is one, or none is needed
 };
 
 /* Both as given by options, NULL: not given. ERR_USAGE: needed, or not known. */

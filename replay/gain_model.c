@@ -1,7 +1,6 @@
 /* gain_model.c - opens config.json and, to count tokens, tokenizer.json. */
-#include "cmd/gain_model.h"
+#include "replay/gain_model.h"
 
-#include "base/log.h"
 #include "engine/tokens/tokenizer.h"
 #include "variants/sizes.h"
 
@@ -61,16 +60,14 @@ static int count_sample(struct gain_model *m, const struct tokenizer *t, const s
 int gain_model_measure(struct gain_model *m, const char *model, const struct gain_log *log, struct err *err)
 {
     struct tokenizer *t = NULL;
-    struct err why;
     int code = 0;
 
     m->token_bytes = token_bytes_guess;
     if (!log->traces && !model_is_synthetic(model)) { // a synthetic model has a token for every byte
-        t = tokenizer_open(m->model, &why);
+        m->unread.code = 0;
+        t = tokenizer_open(m->model, &m->unread);
         if (t)
             code = count_sample(m, t, log, err);
-        else
-            log_warn("%s", why.msg);
     }
     tokenizer_free(t);
     m->unit_tokens = log->traces ? 1 : 1 / m->token_bytes;

@@ -1,10 +1,8 @@
 /* gain_log.c - takes the requests one by one. */
-#include "cmd/gain_log.h"
+#include "replay/gain_log.h"
 
 #include "base/array.h"
 #include "base/digest.h"
-#include "base/log.h"
-#include "cmd/request_logs.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -114,27 +112,6 @@ int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
                        (long long)rq->line.n_requests, rq->models.at[0].key);
     time_first(g);
     return keep_parents(g, err);
-}
-
-int gain_log_from(struct gain_log *g, struct requests *rq, char **path, int n, struct err *err)
-{
-    struct request_logs logs;
-    struct map wanted = { 0 };
-    int code = g->dataset ? request_logs_wanted(&wanted, g->dataset, err) : 0;
-
-    rq->wanted = &wanted;
-    request_logs_listen(&logs, rq, "MiB of logs");
-    for (int i = 0; i < n && !code; i++)
-        code = requests_open(rq, path[i], err);
-    if (!code)
-        code = gain_log_read(g, rq, err);
-    progress_end();
-    request_logs_say_left_out(rq);
-    if (!code)
-        request_logs_say(rq);
-    rq->wanted = NULL;
-    map_release(&wanted);
-    return code;
 }
 
 void gain_log_release(struct gain_log *g)
