@@ -76,15 +76,15 @@ static const struct tool tool = {
 static const double busy_aim = 0.7;
 static const double ssd_bytes_per_s = 0.8 * 6.5e9; // data sheet of the Samsung PM9A3 in U.2, and a share as for a GPU
 
-/* By row of the table; INFINITY: a cache without bounds, 0: none. */
+/* By row of the table; INFINITY: a cache without bounds, 0: none. One more lane finds what comes again: without bounds,
+ * each request after the one before. */
 static const double factors[] = { 0, 1, 2, 3, 10, (double)INFINITY };
-static const char *const policies[] = { "prefill", "lru", "lru+2x", "lru+3x", "lru+10x", "lru" };
-enum { N_LANES = sizeof(factors) / sizeof(*factors), DRAM = 0, SSD = 1 };
+static const char *const policies[] = { "prefill", "lru", "lru+2x", "lru+3x", "lru+10x", "lru", "lru" };
+enum { N_ROWS = sizeof(factors) / sizeof(*factors), AGAIN = N_ROWS, N_LANES, DRAM = 0, SSD = 1 };
 
 struct gain {
     struct replayed_logs logs;
     double ssd_read; // bytes per second
-    double again;    // of all tokens
     int n_gpus;
     struct assumed assumed;
     struct placement_input in, unbounded; // the same, with all the memory in the world: it borrows
@@ -116,29 +116,6 @@ static int enough_gpus(const struct gain *g)
     return span > 0 ? (int)fmin(fmax(ceil(seconds / span / busy_aim), 1), 1e6) : 1;
 }
 
-/* The share of all tokens in rows that a request before had, too. */
-static int find_again(struct gain *g, struct err *err)
-{
-    const struct assumed *a = &g->assumed;
-    uint8_t *known = calloc((size_t)a->table.n_contexts + 1, 1);
-    double again = 0, all = 0;
-
-    if (!known)
-        return err_nomem(err);
-    for (int i = 0; i < a->trace.n; i++) {
-        double tokens = 0;
-        for (int32_t k = a->first[i]; k < a->first[i + 1]; k++) {
-            tokens += known[a->path[k]] ? (double)a->table.n_tokens[a->path[k]] : 0;
-            known[a->path[k]] = 1;
-        }
-        again += fmin(tokens, (double)a->token[i]); // its last block may be longer
-        all += (double)a->token[i];
-    }
-    free(known);
-    g->again = again / all;
-    return 0;
-}
-
 /* DRAM, from which every GPU has a link of its own, and an SSD. Writing takes no time. */
 static int make_tiers(struct gain *g, struct err *err)
 {
@@ -163,7 +140,7 @@ static int make_worlds(struct gain *g, struct err *err)
     const struct assumed_configs configs = { .factor = { 2, 3, 10 }, .quality = { 1, 1, 1 }, .n = 3 };
     const struct placement_files files = { .table = "the log", .want = TABLE_PLAN };
 
-    if (assumed_make(&g->assumed, &g->logs.log, &g->logs.model, &configs, err) || find_again(g, err))
+    if (assumed_make(&g->assumed, &g->logs.log, &g->logs.model, &configs, err))
         return err->code;
     g->n_gpus = cfg.gpus ? cfg.gpus : enough_gpus(g);
     g->in = (struct placement_input){ .max_move = INT64_MAX, .kind = QUALITY_RAW };
@@ -197,10 +174,10 @@ static int run_replay(struct gain *g, struct err *err)
     for (int i = 0; i < t->n; i++)
         g->at[i] = t->request[i].at;
     for (int i = 0; i < N_LANES; i++)
-        g->lane[i] = (struct lane){ .world = i + 1 < N_LANES ? &g->world : &g->unbounded_world,
+        g->lane[i] = (struct lane){ .world = i + 1 < N_ROWS ? &g->world : &g->unbounded_world,
                                     .at = g->at,
                                     .n_gpus = g->n_gpus,
-                                    .alone = !t->timed };
+                                    .alone = !t->timed || i == AGAIN };
     parallel_do(parallel_threads(), N_LANES, run_lane, g);
     for (int i = 0; i < N_LANES; i++)
         if (g->err[i].code) {
@@ -222,10 +199,10 @@ static void release(struct gain *g)
 
 /* ---- the result ----------------------------------------------------------- */
 
-/* The share of all tokens that a cache did not have. */
-static double computed_of(const struct gain *g, int i)
+/* The share of all tokens that a cache had. */
+static double found_of(const struct gain *g, int i)
 {
-    return 1 - g->lane[i].outcome.token_hits[DRAM] - g->lane[i].outcome.token_hits[SSD];
+    return g->lane[i].outcome.token_hits[DRAM] + g->lane[i].outcome.token_hits[SSD];
 }
 
 static int64_t whole(double v)
@@ -242,7 +219,7 @@ static void put_facts(struct sheet *s, const struct gain *g)
     sheet_int(s, "n_not_recognised", g->logs.rq.n_unknown);
     sheet_seconds(s, "span_s", span_of(g));
     sheet_int(s, "prompt_tokens", whole(tokens));
-    sheet_real(s, "share_that_comes_again", g->again, 3);
+    sheet_real(s, "share_that_comes_again", found_of(g, AGAIN), 3);
     sheet_text(s, "model", model_config(g->logs.model.model)->name);
     sheet_real(s, "bytes_of_text_per_token", g->logs.log.traces ? (double)NAN : g->logs.model.token_bytes, 2);
     sheet_int(s, "n_prompts_tokenised", g->logs.model.n_sampled);
@@ -277,13 +254,13 @@ static void put_policies(struct sheet *s, const struct gain *g)
     double span = span_of(g);
 
     sheet_table(s, "caches", columns, sizeof(columns) / sizeof(*columns));
-    for (int i = 0; i < N_LANES; i++) {
+    for (int i = 0; i < N_ROWS; i++) {
         const struct lane *l = &g->lane[i];
         sheet_text(s, NULL, cache_name(i));
         sheet_times(s, NULL, factor_of(i));
         sheet_real(s, NULL, l->outcome.token_hits[DRAM], 3);
         sheet_real(s, NULL, l->outcome.token_hits[SSD], 3);
-        sheet_real(s, NULL, computed_of(g, i), 3);
+        sheet_real(s, NULL, 1 - found_of(g, i), 3);
         sheet_seconds(s, NULL, l->sim.gpu_busy_s);
         sheet_seconds(s, NULL, g->lane[0].sim.gpu_busy_s - l->sim.gpu_busy_s);
         sheet_real(s, NULL, span > 0 ? l->sim.tier_busy_s[SSD] / span : (double)NAN, 3);
@@ -317,13 +294,13 @@ static void summarise(const struct gain *g)
 
     summary_int("requests", log->requests.n);
     summary_int("prompt_tokens", whole((double)log->units * g->logs.model.unit_tokens));
-    json_put_real(summary_json(), "share_again", g->again);
+    json_put_real(summary_json(), "share_again", found_of(g, AGAIN));
     json_begin(summary_json(), "caches", '[');
-    for (int i = 0; i < N_LANES; i++) {
+    for (int i = 0; i < N_ROWS; i++) {
         json_begin(summary_json(), NULL, '{');
         json_put_text(summary_json(), "cache", cache_name(i));
         json_put_real(summary_json(), "compression_x", factor_of(i));
-        json_put_real(summary_json(), "computed", computed_of(g, i));
+        json_put_real(summary_json(), "computed", 1 - found_of(g, i));
         json_put_real(summary_json(), "saved_s", g->lane[0].sim.gpu_busy_s - g->lane[i].sim.gpu_busy_s);
         json_put_real(summary_json(), "ttft_s", g->lane[i].outcome.ttft_mean_s);
         json_end(summary_json(), '}');
@@ -357,10 +334,10 @@ static void say_queues(const struct gain *g)
     if (span > 0 && g->lane[0].sim.gpu_busy_s > span * n)
         log_warn("without a cache %d GPU%s cannot serve the log in its time: TTFT there is the length of the queue", n,
                  n == 1 ? "" : "s");
-    while (slow < N_LANES && (g->lane[slow].outcome.ttft_mean_s <= g->lane[0].outcome.ttft_mean_s ||
-                              g->lane[slow].sim.tier_busy_s[SSD] < 0.1 * span))
+    while (slow < N_ROWS && (g->lane[slow].outcome.ttft_mean_s <= g->lane[0].outcome.ttft_mean_s ||
+                             g->lane[slow].sim.tier_busy_s[SSD] < 0.1 * span))
         slow++;
-    if (span > 0 && slow < N_LANES)
+    if (span > 0 && slow < N_ROWS)
         log_warn("the cache at %gx makes TTFT longer: what is read from its SSD takes %.2f of the time of the log",
                  factors[slow], g->lane[slow].sim.tier_busy_s[SSD] / span);
 }
