@@ -30,7 +30,7 @@
 #include <string.h>
 
 static struct {
-    const char *embedder, *prior, *tiers, *output, *backend, *gpu, *times;
+    const char *embedder, *tiers, *output, *backend, *gpu, *times;
     double alpha, prefill_tokens_per_s, question_half_life, since;
     int threads;
     struct opt_common common;
@@ -43,8 +43,6 @@ static const struct opt opts[] = {
                "leave out questions asked more than this long before the newest one; 0: none"),
     OPT_PERIOD(0, "question-half-life", &cfg.question_half_life, "HOURS", 0, 1e6,
                "time until a question counts half, back from the newest one; 0: every question counts 1"),
-    OPT_TEXT(0, "prior", &cfg.prior, "TABLE",
-             "scored table of other contexts; its predictions count like 10 more contexts; for few contexts"),
     OPT_HEAD("Times and utility"),
     OPT_TIERS(&cfg.tiers),
     OPT_REAL(0, "alpha", &cfg.alpha, 0, 1e9, OPT_ALPHA_HELP),
@@ -301,22 +299,11 @@ static int set_times(struct table *t, struct err *err)
     return 0;
 }
 
-/* Predicts the train qualities, with the predictions of --prior if given. */
 static int predict(struct table *t, const double *weight, struct err *err)
 {
-    struct table from = { 0 };
-    struct belief prior = { 0 };
-    int code = cfg.prior ? table_read(&from, cfg.prior, TABLE_ALL, err) : 0;
+    int code = score_predict(t, err);
 
-    if (!code && cfg.prior && score_prior(&prior, &from, t, err))
-        code = err_wrap(err, "'%s'", cfg.prior);
-    if (!code)
-        code = score_predict(t, cfg.prior ? &prior : NULL, err);
-    if (!code && t->predicted_facts)
-        code = exact_predict(t, weight, err);
-    belief_release(&prior);
-    table_release(&from);
-    return code;
+    return !code && t->predicted_facts ? exact_predict(t, weight, err) : code;
 }
 
 /* All scores, questions weighed by their age. */

@@ -34,12 +34,6 @@ struct believed belief_of(const struct belief *b, int config, double mean, int n
                               sqrt(between * (1 - weight) + (1 - weight) * (1 - weight) * doubt) };
 }
 
-/* Does the prior have a config? */
-static bool has_prior(const struct belief_cells *cells, int v)
-{
-    return cells->prior && !isnan(cells->prior->mean[v]);
-}
-
 /* ---- moments --------------------------------------------------------------- */
 
 /* complete[c]: all asked configs were asked in context c. Without such a context all count as complete. */
@@ -64,10 +58,6 @@ static double pooled_within(const struct belief_cells *cells, int v, double *fre
     double squares = 0;
 
     *freedom = 0;
-    if (has_prior(cells, v)) {
-        *freedom = BELIEF_PRIOR_CONTEXTS * (BELIEF_PRIOR_QUESTIONS - 1);
-        squares = *freedom * cells->prior->within[v];
-    }
     for (int c = 0; c < cells->n_contexts; c++) {
         size_t cell = cell_of(cells, c, v);
         if (!is_asked(cells, c, v) || cells->n[cell] < 2)
@@ -116,41 +106,27 @@ static void fit_moments(struct belief *b, const struct belief_cells *cells, cons
     b->between[v] = fmax(0, variance - b->within[v] * per_question / n);
 }
 
-static void begin_with_prior(struct belief *b, const struct belief_cells *cells, int v)
-{
-    b->mean[v] = cells->prior->mean[v];
-    b->between[v] = cells->prior->between[v];
-}
-
 /* ---- expectation-maximisation ---------------------------------------------- */
 
 static void refine(struct belief *b, const struct belief_cells *cells, int v)
 {
-    double before = has_prior(cells, v) ? BELIEF_PRIOR_CONTEXTS : 0, sum = 0, squares = 0, n = before;
+    double sum = 0, squares = 0;
     struct belief old = *b;
-    double mean = b->mean[v], between = b->between[v];
-
-    if (before > 0)
-        sum = before * cells->prior->mean[v];
+    int n = 0;
 
     for (int c = 0; c < cells->n_contexts; c++)
         if (is_asked(cells, c, v)) {
             sum += belief_of(&old, v, cells->mean[cell_of(cells, c, v)], cells->n[cell_of(cells, c, v)]).quality;
             n++;
         }
-    mean = sum / n;
-    if (before > 0) {
-        double off = cells->prior->mean[v] - mean;
-        squares = before * (cells->prior->between[v] + off * off);
-    }
+    double mean = sum / n;
     for (int c = 0; c < cells->n_contexts; c++)
         if (is_asked(cells, c, v)) {
             struct believed is = belief_of(&old, v, cells->mean[cell_of(cells, c, v)], cells->n[cell_of(cells, c, v)]);
             squares += is.sd * is.sd + (is.quality - mean) * (is.quality - mean);
         }
-    between = squares / n;
     b->mean[v] = mean;
-    b->between[v] = between;
+    b->between[v] = squares / n;
 }
 
 /* ---- one scale for all configs --------------------------------------------- */
@@ -176,8 +152,7 @@ static void pool_scale(struct belief *b, const struct belief_cells *cells, const
         }
     for (int v = 1; v < b->n_configs && within > 0; v++)
         if (asked[v]) {
-            double share = 10.0 / (9 + count_asked(cells, v) + (has_prior(cells, v) ? BELIEF_PRIOR_CONTEXTS : 0));
-            double pooled = between * b->within[v] / within;
+            double share = 10.0 / (9 + count_asked(cells, v)), pooled = between * b->within[v] / within;
             b->between[v] = fmin((1 - share) * b->between[v] + share * pooled, VARIANCE_MAX);
         }
 }
@@ -187,10 +162,9 @@ static void pool_scale(struct belief *b, const struct belief_cells *cells, const
 static void add_doubt(struct belief *b, const struct belief_cells *cells, int v)
 {
     const double tiny = 1e-12; /* a cell without any variance */
-    double prior = has_prior(cells, v) ? BELIEF_PRIOR_CONTEXTS : 0, n = count_asked(cells, v) + prior;
+    double n = count_asked(cells, v), said = 0;
 
     b->between[v] = (USUAL_CONTEXTS * USUAL_RATIO * b->within[v] + n * b->between[v]) / (USUAL_CONTEXTS + n);
-    double said = prior / fmax(b->between[v] + b->within[v] / BELIEF_PRIOR_QUESTIONS, tiny);
     for (int c = 0; c < cells->n_contexts; c++)
         if (is_asked(cells, c, v))
             said += 1 / fmax(b->between[v] + b->within[v] / cells->n[cell_of(cells, c, v)], tiny);
@@ -224,16 +198,13 @@ int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *e
         code = err_nomem(err);
     if (!code) {
         for (int v = 1; v < cells->n_configs; v++)
-            asked[v] = count_asked(cells, v) > 0 || has_prior(cells, v);
+            asked[v] = count_asked(cells, v) > 0;
         find_complete(cells, asked, complete);
         fit_within(b, cells, asked);
         for (int v = 1; v < cells->n_configs; v++) {
             if (!asked[v])
                 continue;
-            if (has_prior(cells, v))
-                begin_with_prior(b, cells, v);
-            else
-                fit_moments(b, cells, complete, v);
+            fit_moments(b, cells, complete, v);
             for (int i = 0; i < EM_ROUNDS; i++)
                 refine(b, cells, v);
         }

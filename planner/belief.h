@@ -30,13 +30,10 @@ struct belief {
 /* Measurements of C contexts and V configs; each array is (C, V). */
 struct belief_cells {
     int n_contexts, n_configs;
-    const double *mean;         // mean similarity; read where n > 0
-    const double *std;          // standard deviation of the similarities (n - 1); NAN for n < 2
-    const int32_t *n;           // number of questions; 0 or less: not asked
-    const struct belief *prior; // for these configs, from other contexts; NULL: none
+    const double *mean; // mean similarity; read where n > 0
+    const double *std;  // standard deviation of the similarities (n - 1); NAN for n < 2
+    const int32_t *n;   // number of questions; 0 or less: not asked
 };
-
-enum { BELIEF_PRIOR_CONTEXTS = 10, BELIEF_PRIOR_QUESTIONS = 12 }; // the weight of a prior
 
 /* A predicted quality. */
 struct believed {
@@ -54,8 +51,7 @@ struct believed {
  * more. The mean itself is in doubt, too: its error's variance is that of a mean of independent contexts, each with
  * between + within / questions, and enters a prediction as far as that leans on the mean.
  *
- * A prior replaces the moments. In them and in EM it counts as BELIEF_PRIOR_CONTEXTS contexts with
- * BELIEF_PRIOR_QUESTIONS questions each. Where no cell of any config has two questions, within explains all variance of
+ * Where no cell of any config has two questions, within explains all variance of
  * a config's means, or with one context is 0.07, as usual. Returns 0 or ERR_NOMEM. */
 int belief_fit(struct belief *b, const struct belief_cells *cells, struct err *err) MUST_CHECK;
 void belief_release(struct belief *b); // zeroed is fine

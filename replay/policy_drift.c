@@ -90,7 +90,7 @@ static int predict(struct policy *p, int row, struct err *err)
 {
     struct drift_state *s = p->state;
     const struct table *t = &p->in->table;
-    const struct belief_cells cells = { t->n_contexts, t->n_configs, s->mean, s->std, s->n, NULL };
+    const struct belief_cells cells = { t->n_contexts, t->n_configs, s->mean, s->std, s->n };
     struct belief b = { 0 };
     bool raw = p->in->kind == QUALITY_RAW;
 

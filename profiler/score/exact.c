@@ -196,8 +196,7 @@ int exact_predict(struct table *t, const double *weight, struct err *err)
 
     if (!code) {
         set_means(t, "train", t->facts_kept, t->facts_train, &s);
-        code = belief_fit(&b, &(struct belief_cells){ t->n_contexts, t->n_configs, t->facts_train, s.std, s.n, NULL },
-                          err);
+        code = belief_fit(&b, &(struct belief_cells){ t->n_contexts, t->n_configs, t->facts_train, s.std, s.n }, err);
     }
     for (int v = 0; v < t->n_configs && !code; v++)
         predict_config(t, &b, &s, v);

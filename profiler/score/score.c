@@ -402,10 +402,10 @@ static void predict_cells(struct table *t, const struct belief *b)
         }
 }
 
-int score_predict(struct table *t, const struct belief *prior, struct err *err)
+int score_predict(struct table *t, struct err *err)
 {
-    const struct belief_cells cells = { t->n_contexts,        t->n_configs,       t->quality_train,
-                                        t->quality_train_std, t->quality_train_n, prior };
+    const struct belief_cells cells = { t->n_contexts, t->n_configs, t->quality_train, t->quality_train_std,
+                                        t->quality_train_n };
     struct belief b;
     int code = belief_fit(&b, &cells, err);
 
@@ -420,33 +420,6 @@ int score_predict(struct table *t, const struct belief *prior, struct err *err)
     }
     belief_release(&b);
     return code;
-}
-
-int score_prior(struct belief *prior, const struct table *from, const struct table *t, struct err *err)
-{
-    struct table_made is = table_made(from), want = table_made(t);
-    char text[TABLE_DIFFERENCE];
-    const char *how = table_made_difference(text, &is, &want);
-    size_t n = (size_t)t->n_configs;
-    int known = 0;
-
-    *prior = (struct belief){ 0 };
-    if (how)
-        return err_set(err, ERR_FORMAT, "the prior was made with %s", how);
-    if (!from->belief_mean)
-        return err_set(err, ERR_FORMAT, "the prior has no predictions: run evp-score on it");
-    *prior = (struct belief){ t->n_configs, calloc(n, sizeof(double)), calloc(n, sizeof(double)),
-                              calloc(n, sizeof(double)), NULL };
-    if (!prior->mean || !prior->between || !prior->within)
-        return err_nomem(err);
-    for (int v = 0; v < t->n_configs; v++) {
-        int at = table_find_config(from, t->config_name[v]);
-        prior->mean[v] = at < 0 ? (double)NAN : from->belief_mean[at];
-        prior->between[v] = at < 0 ? (double)NAN : from->belief_between[at];
-        prior->within[v] = at < 0 ? (double)NAN : from->belief_within[at];
-        known += v > 0 && at >= 0;
-    }
-    return known ? 0 : err_set(err, ERR_FORMAT, "the prior has none of the table's configs");
 }
 
 /* ---- utility --------------------------------------------------------------- */

@@ -12,7 +12,7 @@
  *     int n_lost = score_lost(&t, lost);                  // contexts that can get no quality
  *     table_alloc_scores(&t, n_tiers + 1, &err);
  *     score_answers(&t, &embedder, weight, &err);         // similarity, quality
- *     score_predict(&t, NULL, &err);                      // predictions, for evp-plan
+ *     score_predict(&t, &err);                            // predictions, for evp-plan
  *     score_tiers(&t, &tiers, alpha, &err);               // TTFT and utility
  */
 #ifndef EVP_SCORE_H
@@ -20,7 +20,6 @@
 
 #include "formats/context.h"
 #include "formats/tiers.h"
-#include "planner/belief.h"
 #include "profiler/table/table.h"
 
 #include <math.h>
@@ -110,12 +109,8 @@ struct score_resolution {
 struct score_resolution score_resolve(const struct table *t, enum split split);
 
 /* Adds predictions (planner/belief.h) of the train qualities, for every cell with a size; a cell without answers gets
- * its config's mean. prior: fitted on other contexts, for this table's configs, or NULL. */
-int score_predict(struct table *t, const struct belief *prior, struct err *err) MUST_CHECK;
-
-/* The belief of table `from`, in the order of t's configs, for score_predict(); NAN for a config that `from` lacks.
- * belief_release() frees. ERR_FORMAT: `from` has none, the tables were made differently, or they share no config. */
-int score_prior(struct belief *prior, const struct table *from, const struct table *t, struct err *err) MUST_CHECK;
+ * its config's mean. */
+int score_predict(struct table *t, struct err *err) MUST_CHECK;
 
 /* Fills tier_name, ttft_s and utility, allocated by table_alloc_scores() for the tiers and "recompute", at frequency 1.
  * Variants that were not run have no values on the tiers; on "recompute" only config 0 has. */

@@ -14,7 +14,7 @@ static struct belief fit(const double *mean, const double *std, const int32_t *n
     struct belief b;
     struct err err;
 
-    cr_assert_eq(belief_fit(&b, &(struct belief_cells){ n_contexts, 2, mean, std, n, NULL }, &err), 0);
+    cr_assert_eq(belief_fit(&b, &(struct belief_cells){ n_contexts, 2, mean, std, n }, &err), 0);
     return b;
 }
 

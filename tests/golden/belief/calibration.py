@@ -12,7 +12,7 @@ rng, failed = np.random.default_rng(1), False
 
 
 def predict(mean, std, n):
-    text = f"{mean.shape[0]} {V} 0\n" + "\n".join(f"{m!r} {s!r} {n}" for m, s in zip(mean.ravel().tolist(), std.ravel().tolist()))
+    text = f"{mean.shape[0]} {V}\n" + "\n".join(f"{m!r} {s!r} {n}" for m, s in zip(mean.ravel().tolist(), std.ravel().tolist()))
     out = np.array(subprocess.run([fit], input=text, capture_output=True, text=True, check=True).stdout.split(), float)
     return out[: 3 * V].reshape(V, 3)[:, 2], out[3 * V :].reshape(-1, V, 2)
 

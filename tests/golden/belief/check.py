@@ -20,14 +20,13 @@ def table(C, V, questions, between=0.08, within=0.27, missing=0.0):
     return mean, std, n
 
 
-def compare(name, mean, std, n, prior=None):
+def compare(name, mean, std, n):
     global failed
-    text = f"{mean.shape[0]} {mean.shape[1]} {int(prior is not None)}\n" + "\n".join(
+    text = f"{mean.shape[0]} {mean.shape[1]}\n" + "\n".join(
         f"{a!r} {b!r} {c}" for a, b, c in zip(mean.ravel().tolist(), std.ravel().tolist(), n.ravel().tolist()))
-    text += "" if prior is None else "\n" + "\n".join(" ".join(map(repr, row)) for row in prior.T.tolist())
     r = subprocess.run([fit], input=text, capture_output=True, text=True)
     ours = np.array(r.stdout.split(), float)
-    want = reference(mean, std, n, prior)
+    want = reference(mean, std, n)
     good = r.returncode == 0 and ours.shape == want.shape and np.allclose(ours, want, rtol=0, atol=1e-10, equal_nan=True)
     worst = np.nanmax(np.abs(ours - want)) if ours.shape == want.shape else "-"
     failed |= not good
@@ -53,24 +52,4 @@ mean, std, n = table(8, 3, (400, 500))
 compare("many questions", mean, std, n)
 moved = np.abs(reference(mean, std, n)[9:].reshape(8, 3, 2)[..., 0] - mean).max()
 print("ok belief: many questions: predictions are the means" if moved < 0.01 else f"FAIL belief: predictions move {moved}")
-
-
-def yesterday(*shape, **spread):
-    """What was believed of other contexts."""
-    cells = table(*shape, **spread)
-    return reference(*cells)[: 3 * shape[1]].reshape(shape[1], 3).T.copy()
-
-
-compare("with yesterday's belief: 20 contexts, 4 questions", *table(20, 9, (4, 4)), yesterday(50, 9, (12, 12)))
-compare("with it, a few cells asked", *table(30, 6, (1, 8), missing=0.9), yesterday(50, 6, (12, 12)))
-compare("with it, one question in each cell", *table(20, 5, (1, 1)), yesterday(50, 5, (6, 6)))
-compare("with it, more contexts than it counts as", *table(200, 4, (6, 20)), yesterday(10, 4, (6, 6)))
-mean, std, n = table(15, 6, (5, 5))
-prior = yesterday(40, 6, (8, 8))
-prior[:, 4:] = np.nan
-compare("with it, two configs that it does not know", mean, std, n, prior)
-mean[:, 2], std[:, 2], n[:, 2] = np.nan, np.nan, 0
-compare("with it, one that it alone knows", mean, std, n, prior)
-n[:, 1:] = 0
-compare("with it alone", mean, std, n, prior)
 sys.exit(failed)

@@ -85,7 +85,7 @@ static void release(struct step *s)
 
 static int run(struct step *s)
 {
-    struct belief_cells cells = { s->n_contexts, s->n_configs, s->mean, s->std, s->n, NULL };
+    struct belief_cells cells = { s->n_contexts, s->n_configs, s->mean, s->std, s->n };
     struct plan_problem problem = { .n_contexts = s->n_contexts,
                                     .n_configs = s->n_configs,
                                     .n_tiers = s->n_tiers,
