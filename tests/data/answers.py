@@ -1,16 +1,20 @@
 """answers.py - writes a scored table with h5py from the similarities of answers; docs/formats/table.md describes it."""
+import os, sys
 import h5py, numpy as np
 
+sys.path.append(f"{os.path.dirname(os.path.abspath(__file__))}/../golden/belief")
+from reference import reference
 
-def write(path, similarity, configs, contexts, share):
+
+def write(path, similarity, configs, contexts, share, raw=False):
     """similarity (C, V, Q): of each context's questions the first is its train question. contexts: n_tokens, prefill_s,
-    question_s, kv_bytes, each (C). share (C, V): bytes of a config, of kv_bytes."""
+    question_s, kv_bytes, each (C). share (C, V): bytes of a config, of kv_bytes. raw: without predictions."""
     C, V, Q = similarity.shape
     text, similarity = h5py.string_dtype("utf-8"), np.float32(similarity)
     with h5py.File(path, "w") as f:
         put = lambda name, data, kind: f.create_dataset(name, data=np.array(data, dtype=object if kind is text else kind), dtype=kind)
         f.attrs.update(dict(evp="table", model="recorded", model_digest="ab" * 32, backend="cpu", dtype="f32",
-                            embedder_digest="cd" * 32, lineage='{"tool":"answers.py"}', version=np.int64(1)))
+                            embedder_digest="cd" * 32, lineage='{"tool":"answers.py"}', version=np.int64(2)))
         put("/contexts/id", [f"c{c}" for c in range(C)], text)
         put("/contexts/dataset", ["recorded"] * C, text)
         put("/contexts/token_digest", [f"{c:064x}" for c in range(C)], text)
@@ -29,3 +33,11 @@ def write(path, similarity, configs, contexts, share):
             put(f"/cells/{name}", data, float)
         put("/quality/train", similarity[:, :, 0], float)
         put("/quality/test", similarity[:, :, 1:].astype(float).mean(2), float)
+        if raw:
+            return
+        fit = reference(similarity[:, :, 0].astype(float), np.zeros((C, V)), np.ones((C, V), int))
+        for name, column in zip(("mean", "between", "within"), fit[:3 * V].reshape(V, 3).T):
+            put(f"/belief/{name}", column, float)
+        for name, column in zip(("quality", "sd"), fit[3 * V:].reshape(C, V, 2).transpose(2, 0, 1)):
+            put(f"/predicted/{name}", column, float)
+        put("/cells/asked", np.ones((C, V)), np.int32)

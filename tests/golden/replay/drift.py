@@ -22,7 +22,7 @@ def draw(rng):
 
 
 def replay(x, contexts, asked, threshold, raw):
-    answers.write(f"{work}/t.h5", x, CONFIGS, contexts, np.tile(SHARE, (C, 1)))
+    answers.write(f"{work}/t.h5", x, CONFIGS, contexts, np.tile(SHARE, (C, 1)), raw)
     with open(f"{work}/tiers.json", "w") as f:
         json.dump(dict(evp="tiers", version=1, tiers=[dict(name="ssd", kind="file", uri="/ssd", capacity_bytes=10**15, read_bytes_per_s=READ_S,
                                                            write_bytes_per_s=READ_S, latency_s=LATENCY)]), f)
@@ -30,7 +30,7 @@ def replay(x, contexts, asked, threshold, raw):
         f.writelines('{"context":"c%d"}\n' % c for c in asked)
     subprocess.run([f"{build}/evp-replay", "-q", f"{work}/t.h5", "--tiers", f"{work}/tiers.json", "--trace", f"{work}/trace.jsonl", "--rate", "0",
                     "--policy", f"drift:{threshold}", "--alpha", str(ALPHA), "--warm", str(WARM / N), "--topics-change",
-                    "--requests", f"{work}/q.tsv", "-o", f"{work}/r.tsv"] + ["--raw"] * raw, check=True)
+                    "--requests", f"{work}/q.tsv", "-o", f"{work}/r.tsv"], check=True)
     rows = lambda name: list(csv.DictReader(open(f"{work}/{name}"), delimiter="\t"))
     (line,) = rows("r.tsv")
     return [(r["context"], r["config"], float(r["quality"])) for r in rows("q.tsv")], int(line["profiled"]), float(line["profiling_s"])
