@@ -138,7 +138,7 @@ static int make_tiers(struct gain *g, struct err *err)
 static int make_worlds(struct gain *g, struct err *err)
 {
     const struct assumed_configs configs = { .factor = { 2, 3, 10 }, .quality = { 1, 1, 1 }, .n = 3 };
-    const struct placement_files files = { .table = "the log", .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "the log" };
 
     if (assumed_make(&g->assumed, &g->logs.log, &g->logs.model, &configs, err))
         return err->code;

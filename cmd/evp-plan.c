@@ -35,7 +35,7 @@ static struct {
     const char *gpu;
     int solver, parallel_reads, gpus, scale, output_tokens;
     uint64_t max_move; // UINT64_MAX: not given
-    bool access_empty, lenient, online, raw, measured_only, chunks;
+    bool access_empty, online, raw, measured_only, chunks;
     struct opt_common common;
 } cfg = { .alpha = "1",
           .gpus = 1,
@@ -60,7 +60,6 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "access-empty", &cfg.access_empty, "let logs that count no use of any context evict everything"),
     OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers, by context"),
     OPT_TEXT(0, "previous", &cfg.previous, "FILE", "manifest in force; operations lead from it to the new one"),
-    OPT_BOOL(0, "lenient", &cfg.lenient, "leave out cells that break a rule and pins to unknown tiers, and count them"),
     OPT_HEAD("Objective"),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
     OPT_REAL(0, "target-quality", &cfg.target_quality, 0, 1,
@@ -548,8 +547,7 @@ int main(int argc, char **argv)
                                      .n_access = cfg.access.n,
                                      .access_before = cfg.access_before,
                                      .rules = cfg.rules,
-                                     .previous = cfg.previous,
-                                     .want = cfg.lenient ? TABLE_PLAN_LENIENT : TABLE_PLAN };
+                                     .previous = cfg.previous };
     summary_begin(&tool, argc, argv);
     json_begin(summary_json(), "plans", '[');
     int code = cfg.verify ? verify(&run, &files, &err) : plan(&run, &files, &err);

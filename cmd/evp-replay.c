@@ -186,7 +186,7 @@ static int take_options(struct run *run, struct err *err)
 
 static int read_table(struct run *run, const char *path, struct err *err)
 {
-    const struct placement_files files = { .table = path, .tiers = cfg.tiers, .want = TABLE_PLAN };
+    const struct placement_files files = { .table = path, .tiers = cfg.tiers };
     struct table t;
 
     if (table_read(&t, path, TABLE_ALL, err))
@@ -319,7 +319,7 @@ static int read_gpu(struct run *run, struct err *err)
 
 static int take_assumed(struct run *run, const struct gain_model *m, struct err *err)
 {
-    const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers, .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers };
     struct assumed *a = &run->assumed;
 
     run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX, .kind = QUALITY_RAW };

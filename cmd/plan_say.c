@@ -12,8 +12,6 @@
 
 void plan_say_left_out(const struct placement_left_out *left_out)
 {
-    if (left_out->cells)
-        log_warn("%zu cells that break a rule were left out", left_out->cells);
     if (left_out->predictions)
         log_warn("the table has no predictions, which evp-score makes: planning with raw means (--raw)");
     if (left_out->accesses_unknown)
@@ -21,8 +19,6 @@ void plan_say_left_out(const struct placement_left_out *left_out)
                  (long long)left_out->accesses_unknown, (long long)left_out->accesses);
     if (left_out->rules_unknown)
         log_warn("%lld rules are for contexts that the table does not have", (long long)left_out->rules_unknown);
-    if (left_out->pins_unknown)
-        log_warn("%lld pins to unknown tiers were left out", (long long)left_out->pins_unknown);
 }
 
 /* "new": the context was not stored, or not in a variant that could stay. */

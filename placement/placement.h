@@ -36,16 +36,13 @@ struct placement_files {
     const char *const *access;                    // (n_access) access logs, whose counts add up
     int n_access;                                 // 0: every context counts once
     const char *access_before; // the log of the period before, to learn rates; NULL: counts are rates
-    enum table_want want;      // TABLE_PLAN or TABLE_PLAN_LENIENT
 };
 
 /* Rows that were read but not used. */
 struct placement_left_out {
-    size_t cells;                       // cells of the table that break a rule, when lenient
     int64_t accesses, accesses_unknown; // rows of the access log; rows of contexts that the table lacks
     bool unused;                        // with access logs, no context counts as used
     int64_t rules_unknown;              // rules for contexts that the table lacks
-    int64_t pins_unknown;               // pins to tiers that tiers.json lacks, when lenient
     bool predictions;                   // wanted, but the table has none
 };
 

@@ -106,12 +106,10 @@ static int read_rules(struct placement_input *in, const struct placement_files *
         if (!*tier)
             continue;
         int pin = tiers_find(&in->tiers, tier); /* -1 is PLAN_RECOMPUTE */
-        bool known = pin >= 0 || strcmp(tier, "recompute") == 0;
-        if (!known && files->want != TABLE_PLAN_LENIENT)
+        if (pin < 0 && strcmp(tier, "recompute") != 0)
             return err_set(err, ERR_FORMAT, "'%s': context '%s' is pinned to unknown tier '%s'", files->rules,
                            in->table.context_id[i], tier);
-        in->pin[i] = known ? pin : PIN_NONE;
-        in->left_out.pins_unknown += !known;
+        in->pin[i] = pin;
     }
     /* in the order of the ids, so that tables of the same contexts agree */
     const struct rules_in_order all = { in->rule, in->table.context_id, in->row, in->table.n_contexts };
@@ -221,8 +219,7 @@ static int find_worst(struct placement_input *in, const struct placement_files *
         return 0;
     if (in->table.similarity)
         return take_worst(in, &in->table, err);
-    bool strict = files->want == TABLE_PLAN;
-    if (table_read(&whole, files->table, strict ? TABLE_ALL : TABLE_ALL_LENIENT, err))
+    if (table_read(&whole, files->table, TABLE_ALL, err))
         return err->code;
     int code = table_n_cells(&whole) == table_n_cells(&in->table)
                    ? take_worst(in, &whole, err)
@@ -254,7 +251,6 @@ static int find_fact_floors(struct placement_input *in, const struct placement_f
 /* Reads everything except tiers and table. */
 static int read_others(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
-    in->left_out.cells = in->table.n_dropped;
     if (in->online)
         table_all_read(&in->table);
     if (!in->table.quality_train)
@@ -278,10 +274,9 @@ static int read_others(struct placement_input *in, const struct placement_files 
 
 int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
-    enum table_want want = files->want;
+    /* decoding needs the share of a cache that is kept */
+    enum table_want want = in->decode_s_per_byte > 0 ? TABLE_ALL : TABLE_PLAN;
 
-    if (in->decode_s_per_byte > 0) /* needs the share of a cache that is kept */
-        want = want == TABLE_PLAN ? TABLE_ALL : TABLE_ALL_LENIENT;
     if ((files->tiers && tiers_read(&in->tiers, files->tiers, err)) || table_read(&in->table, files->table, want, err))
         return err->code;
     return read_others(in, files, err);

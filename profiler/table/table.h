@@ -96,7 +96,6 @@ struct table {
 
     struct map ids;          // context id -> row, after table_read(); else empty
     char digest[DIGEST_HEX]; // SHA-256 of the file, after table_read(); else ""
-    size_t n_dropped;        // cells left out by TABLE_PLAN_LENIENT
 
     /* private: the memory of the arrays */
     void *map; // a file's content, mapped; arrays that point elsewhere came from malloc
@@ -215,11 +214,11 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
 
 /* ---- files ---- */
 
-/* LENIENT: a cell that breaks a rule counts as not measured, and in n_dropped; reading goes on. PLAN reads only what
- * planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, keep_frac, compress_s, decode_s, all of
- * questions and answers, similarities, gold scores, facts and token F1 except the predicted facts, deviations of
- * qualities, the numbers behind predictions, tiers and utility. n_tiers is 0; n_questions is as in the file. */
-enum table_want { TABLE_ALL, TABLE_ALL_LENIENT, TABLE_PLAN, TABLE_PLAN_LENIENT };
+/* PLAN reads only what planning needs. These stay NULL: context_dataset, prefill_flop, profiled_at, keep_frac,
+ * compress_s, decode_s, all of questions and answers, similarities, gold scores, facts and token F1 except the
+ * predicted facts, deviations of qualities, the numbers behind predictions, tiers and utility. n_tiers is 0;
+ * n_questions is as in the file. */
+enum table_want { TABLE_ALL, TABLE_PLAN };
 
 /* ERR_IO: cannot open. ERR_FORMAT: not a table, truncated, damaged, or inconsistent. A child process parses the file,
  * because a hostile file can crash libhdf5. *t is zeroed on failure. */

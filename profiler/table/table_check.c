@@ -400,53 +400,6 @@ static int check_cells(const struct table *t, struct err *err)
     return 0;
 }
 
-struct drop {
-    struct table *t;
-    atomic_size_t dropped;
-};
-
-static void drop_share(void *arg, int share)
-{
-    struct drop *d = arg;
-    struct table *t = d->t;
-    size_t first = (size_t)share * SHARE, left = table_n_cells(t) - first;
-
-    for (size_t i = first; i < first + (left < SHARE ? left : SHARE); i++) {
-        if (!cell_fault(t, i))
-            continue;
-        double *const numbers[] = { t->size_frac,         t->keep_frac,     t->compress_s,        t->decompress_s,
-                                    t->quality_train,     t->quality_test,  t->quality_train_std, t->quality_test_std,
-                                    t->predicted_quality, t->gold_mean,     t->facts_train,       t->facts_test,
-                                    t->token_f1_train,    t->token_f1_test, t->decode_s[0],       t->decode_s[1],
-                                    t->decode_s[2] };
-        float *const reals[] = { t->predicted_sd, t->predicted_facts, t->predicted_facts_sd };
-        int32_t *const counts[] = { t->quality_train_n, t->quality_test_n };
-        t->cell_bytes[i] = -1;
-        if (t->cell_bytes_read)
-            t->cell_bytes_read[i] = -1;
-        for (size_t k = 0; k < sizeof(numbers) / sizeof(*numbers); k++)
-            if (numbers[k])
-                numbers[k][i] = (double)NAN;
-        for (size_t k = 0; k < sizeof(counts) / sizeof(*counts); k++)
-            if (counts[k])
-                counts[k][i] = -1;
-        for (size_t k = 0; k < sizeof(reals) / sizeof(*reals); k++)
-            if (reals[k])
-                reals[k][i] = NAN;
-        if (t->cell_asked)
-            t->cell_asked[i] = 0;
-        d->dropped++;
-    }
-}
-
-size_t table_drop_cells(struct table *t)
-{
-    struct drop drop = { t, 0 };
-
-    parallel_do(parallel_threads(), (int)((table_n_cells(t) + SHARE - 1) / SHARE), drop_share, &drop);
-    return drop.dropped;
-}
-
 static int check_belief(const struct table *t, struct err *err)
 {
     const struct {

@@ -3,8 +3,8 @@
  *
  * To add a dataset, which older files may lack: (1) its array in struct table, profiler/table/table.h (2) its line in
  * table_columns[], profiler/table/table_column.c (3) TABLE_COLUMNS below, and the list of TABLE_PLAN in
- * profiler/table/table.h unless planning reads it (4) its rules in profiler/table/table_check.c, and in
- * table_drop_cells() there when its shape is CV (5) docs/formats/table.md (6) its values in tests/golden/table/copy.c,
+ * profiler/table/table.h unless planning reads it (4) its rules in profiler/table/table_check.c
+ * (5) docs/formats/table.md (6) its values in tests/golden/table/copy.c,
  * the number of datasets in tests/golden/table/check.py, a line per rule in tests/unit/table.c.
  */
 #ifndef EVP_TABLE_COLUMN_H
@@ -15,11 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-static inline bool table_wants_all(enum table_want want)
-{
-    return want == TABLE_ALL || want == TABLE_ALL_LENIENT;
-}
 
 enum column_type { COLUMN_TEXT, COLUMN_I64, COLUMN_I32, COLUMN_F64, COLUMN_F32 };
 
@@ -99,9 +94,6 @@ int table_image(int fd, const char *path, enum table_want want, struct err *err)
 
 /* table_check() that also fills the empty map `ids` with context id -> row. */
 int table_check_ids(const struct table *t, struct map *ids, struct err *err) MUST_CHECK;
-
-/* Makes every cell that breaks a rule "not measured". Returns the number of such cells. */
-size_t table_drop_cells(struct table *t);
 
 /* Makes a table from an image mapped writable by mmap. Takes over the mapping, even on failure. */
 int table_from_image(struct table *t, void *map, size_t bytes, enum table_want want, struct err *err) MUST_CHECK;

@@ -442,9 +442,9 @@ static int read_sections(struct source *s, enum table_want want, struct err *err
         hid_t dataset;
         size_t n;
         bool names_axis = c->at == offsetof(struct table, question_id);
-        if (!has[c->section] || (!table_wants_all(want) && !c->plan && !names_axis))
+        if (!has[c->section] || (want != TABLE_ALL && !c->plan && !names_axis))
             continue;
-        int code = !table_wants_all(want) && names_axis ? open_column(s, c, &dataset, &n, err) : read_column(s, i, err);
+        int code = want != TABLE_ALL && names_axis ? open_column(s, c, &dataset, &n, err) : read_column(s, i, err);
         if (code)
             return code;
     }

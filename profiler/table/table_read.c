@@ -89,7 +89,7 @@ static bool has_section(const struct table *t, enum column_section section)
 /* A column must be there if the file has its section and it is wanted, and only then. */
 static int check_presence(const struct table *t, const struct column *c, enum table_want want, struct err *err)
 {
-    bool should = has_section(t, c->section) && (table_wants_all(want) || c->plan), is = column_get(t, c) != NULL;
+    bool should = has_section(t, c->section) && (want == TABLE_ALL || c->plan), is = column_get(t, c) != NULL;
 
     if (should == is)
         return 0;
@@ -135,8 +135,6 @@ int table_from_image(struct table *t, void *map, size_t bytes, enum table_want w
     t->temperature = head.temperature;
     if (!code)
         code = take_columns(t, &head, want, err);
-    if (!code && (want == TABLE_PLAN_LENIENT || want == TABLE_ALL_LENIENT))
-        t->n_dropped = table_drop_cells(t);
     if (!code && !table_check_ids(t, &t->ids, err))
         return 0;
     table_release(t);

@@ -40,7 +40,7 @@ static void check_lane(struct assumed *a, const struct gain_model *m, int n_gpus
 {
     struct tier tier[] = { { .name = "a", .capacity = 200000, .read_bytes_per_s = 1e9, .write_bytes_per_s = 1e8 },
                            { .name = "b", .capacity = 700000, .read_bytes_per_s = 1e8 } };
-    const struct placement_files files = { .table = "log", .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "log" };
     struct placement_input in = { .tiers = { tier, 2 }, .max_move = INT64_MAX, .kind = QUALITY_RAW };
     struct replay_world world = { .in = &in };
     int64_t *at = calloc((size_t)a->trace.n + 1, sizeof(*at));

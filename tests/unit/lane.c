@@ -146,7 +146,7 @@ static void read_figure(struct placement_input *in, int n_configs)
     static const double quality[2][FIGURE_CONFIGS] = { { 1, 1, 1 }, { 1, 0.5, 0.1 } };
     static struct tier tier[2] = { { .name = "fast", .capacity = 8LL * GB, .read_bytes_per_s = 20e9 },
                                    { .name = "slow", .capacity = 80LL * GB, .read_bytes_per_s = 2e9 } };
-    const struct placement_files files = { .table = "figure", .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "figure" };
     struct table t;
     struct err err;
 
@@ -215,7 +215,7 @@ static void read_drifting(struct placement_input *in)
     static const float similarity[] = { 1, 0.9F, 1, 0.4F, 1, 0.6F };
     static const double train[] = { 1, 0.9 };
     static struct tier tier = { .name = "slow", .capacity = 80LL * GB, .read_bytes_per_s = 1e9 };
-    const struct placement_files files = { .table = "drifting", .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "drifting" };
     struct table t;
     struct err err;
 

@@ -71,7 +71,7 @@ static void next_night(struct placement_input *in, struct rng *r)
 Test(placement_cap, is_kept_and_used)
 {
     static const double share[] = { 1.01, 0.5, 0.1, 0 };
-    struct placement_files f = { .table = "made up", .want = TABLE_PLAN };
+    struct placement_files f = { .table = "made up" };
     struct placement_input in = { .alpha = 1, .kind = QUALITY_RAW, .max_move = INT64_MAX };
     struct placement_plan p;
     struct table t;

@@ -44,7 +44,7 @@ static void make_table(struct table *t, struct rng *r)
 
 static void make_input(struct placement_input *in, struct rng *r)
 {
-    const struct placement_files files = { .table = "t", .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "t" };
     struct table t;
     struct err err;
 

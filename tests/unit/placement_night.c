@@ -50,7 +50,7 @@ void night_close(void)
 
 struct placement_files night_files(void)
 {
-    return (struct placement_files){ .table = "tests/data/table.h5", .tiers = tiers_path, .want = TABLE_PLAN };
+    return (struct placement_files){ .table = "tests/data/table.h5", .tiers = tiers_path };
 }
 
 void night_read(struct placement_input *in, const struct placement_files *f)

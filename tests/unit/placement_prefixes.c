@@ -42,7 +42,7 @@ static void begin_like(struct family *f, int of, int shared, int chunks, int res
 /* A second for 100 tokens, 10 bytes each; variants take 10, 5 and 2 and have qualities 1, .9, .8; rates 1e4 and 1e3. */
 static void make_input(struct placement_input *in, const struct family *f, enum manifest_sharing sharing)
 {
-    const struct placement_files files = { .table = "t", .want = TABLE_PLAN };
+    const struct placement_files files = { .table = "t" };
     static const int64_t per_token[V] = { 10, 5, 2 };
     struct table t = { 0 };
     struct err err;
