@@ -154,7 +154,7 @@ static int take_round(struct asking *k, struct drift_round round, struct err *er
             log_debug("%s", ignored.msg);
     }
     for (int i = 0; i < k->d->n && !code; i++)
-        if (drift_undecided(k->d, &k->d->at[i]))
+        if (drift_undecided(&k->d->at[i]))
             take_context(k, &t, &rows.questions, &k->d->at[i], round);
     table_rows_release(&rows);
     table_release(&t);
@@ -186,8 +186,8 @@ int drift_ask(struct drift *d, struct drift_asking *a, struct err *err)
             code = err_nomem(err);
     }
     if (!code)
-        code = run_round(&k, (struct drift_round){ 0, isnan(d->threshold) ? FIRST : INT_MAX }, err);
-    if (!code && isnan(d->threshold))
+        code = run_round(&k, (struct drift_round){ 0, FIRST }, err);
+    if (!code)
         code = run_round(&k, (struct drift_round){ FIRST, INT_MAX }, err);
     if (!code && !file_exists(k.path[ANSWERS]))
         unlink(k.path[CELLS]); // nothing was asked

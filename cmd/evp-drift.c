@@ -22,9 +22,9 @@
 static struct {
     struct drift_asking asking;
     const char *state, *output;
-    double false_alarms, threshold;
+    double false_alarms;
     int per_context;
-} cfg = { .asking.backend = "auto", .false_alarms = 0.01, .threshold = -1, .per_context = 16 };
+} cfg = { .asking.backend = "auto", .false_alarms = 0.01, .per_context = 16 };
 static struct opt_common common;
 
 static const struct opt opts[] = {
@@ -38,9 +38,6 @@ static const struct opt opts[] = {
     OPT_HEAD("Decision"),
     OPT_REAL(0, "false-alarms", &cfg.false_alarms, 1e-9, 0.5,
              "share of nights that may flag a context although nothing moved, on average"),
-    OPT_REAL(0, "threshold", &cfg.threshold, 0, 1,
-             "instead of the test: a context moved if the mean of its new similarities is more than X below its "
-             "predicted quality"),
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_PERIOD(0, "budget", &cfg.asking.budget, "SECONDS", 0, 1e12,
                "most seconds of prefill, by the times of TABLE, the most used contexts first; 0: no limit"),
@@ -190,8 +187,6 @@ static int check_options(struct err *err)
         return err_set(err, ERR_USAGE, "give either --contexts, to compute answers, or --served");
     if (a->served.n && a->budget > 0)
         return err_set(err, ERR_USAGE, "--served and --budget exclude each other: nothing is prefilled");
-    if (cfg.threshold >= 0 && cfg.state)
-        return err_set(err, ERR_USAGE, "--threshold and --state exclude each other: only the test remembers");
     return backend_check(a->backend, "f32", err);
 }
 
@@ -200,7 +195,6 @@ static int read_inputs(struct job *j, char *const *path, struct err *err)
     struct drift *d = &j->drift;
 
     d->false_alarms = cfg.false_alarms;
-    d->threshold = cfg.threshold < 0 ? (double)NAN : cfg.threshold;
     d->per_context = cfg.per_context;
     if (table_read(&j->table, path[0], TABLE_ALL, err) || manifest_read(&j->manifest, path[1], err))
         return err->code;

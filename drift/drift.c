@@ -262,23 +262,17 @@ void drift_take(const struct drift *d, struct drift_context *c, struct drift_ans
     c->n_seen++;
     c->tested = true;
     c->asked_until = fmax(c->asked_until, a.at);
-    if (!isnan(d->threshold))
-        return;
     drift_test_see(&c->test, c->floor, a.similarity);
     c->moved = drift_test_wealth(&c->test) >= d->n_compressed / d->false_alarms;
 }
 
-bool drift_undecided(const struct drift *d, const struct drift_context *c)
+bool drift_undecided(const struct drift_context *c)
 {
-    return !c->moved && (!isnan(d->threshold) || drift_test_wealth(&c->test) >= 1);
+    return !c->moved && drift_test_wealth(&c->test) >= 1;
 }
 
 void drift_settle(struct drift *d)
 {
-    for (int i = 0; i < d->n; i++) {
-        struct drift_context *c = &d->at[i];
-        drift_test_night(&c->test);
-        if (!isnan(d->threshold))
-            c->moved = c->n_seen > 0 && c->promised - c->sum / c->n_seen > d->threshold;
-    }
+    for (int i = 0; i < d->n; i++)
+        drift_test_night(&d->at[i].test);
 }

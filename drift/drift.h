@@ -56,7 +56,6 @@ struct drift {
     int n_over_budget;   // not asked tonight
     int n_unlisted;      // moved, but without a new question
     double false_alarms; // nights with a wrong alarm, as a share of all
-    double threshold;    // NAN: the test decides
     int per_context;     // at most so many questions
 };
 
@@ -89,9 +88,9 @@ struct drift_answer {
 void drift_take(const struct drift *d, struct drift_context *c, struct drift_answer a);
 
 /* Is it undecided whether it moved? */
-bool drift_undecided(const struct drift *d, const struct drift_context *c);
+bool drift_undecided(const struct drift_context *c);
 
-/* After the last answer of a night: lifts wealth for the next one; with a threshold, decides. */
+/* After the last answer of a night: lifts wealth for the next one. */
 void drift_settle(struct drift *d);
 
 /* ---- files ---- */

@@ -59,7 +59,7 @@ int drift_write_round(const struct drift *d, const char *path, struct drift_roun
     for (int i = 0; i < d->n && !code; i++) {
         const struct drift_context *c = &d->at[i];
         int to = c->n_ask < round.to ? c->n_ask : round.to;
-        if (round.from >= to || !drift_undecided(d, c))
+        if (round.from >= to || !drift_undecided(c))
             continue;
         code = put_cells(d, &out, c, (struct rectangle){ c->config, round.from, to }, err);
         (*n)++;

@@ -107,12 +107,8 @@ static int drift(const struct nightly *n, struct command *c, struct err *err)
         add_model(c, n);
         add_number(c, "--budget", n->budget_s / 4);
     }
-    if (n->threshold > 0) {
-        add_number(c, "--threshold", n->threshold);
-    } else {
-        add_number(c, "--false-alarms", n->false_alarms);
-        command_add(c, "--state", DRIFT, NULL);
-    }
+    add_number(c, "--false-alarms", n->false_alarms);
+    command_add(c, "--state", DRIFT, NULL);
     add_quiet(c, n);
     add_options(c, n, "evp-drift");
     command_add(c, "-o", DRIFTED, NULL);

@@ -22,7 +22,6 @@ struct nightly {
     double budget_s;     // of the profiling device in a night, 0: everything new is profiled
     double hours;        // after which the night ends, whatever is not done; 0: never
     double false_alarms; // probability that a night reports drift where there is none
-    double threshold;    // instead: fall of quality that is reported; 0: not given
     int64_t forget_days, keep;
     const struct json *logs, *served; // lists of patterns; served may be NULL
     const struct json *options;       // tool -> list of words; NULL: none

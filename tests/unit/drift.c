@@ -96,7 +96,7 @@ Test(drift, false_alarms)
 
     for (int kind = 0; kind < 4; kind++)
         for (int n = 1; n <= 16; n *= 4) {
-            const struct drift d = { .n_compressed = 1, .false_alarms = 0.05, .threshold = (double)NAN };
+            const struct drift d = { .n_compressed = 1, .false_alarms = 0.05 };
             struct drift_context c = { .floor = mean[kind] };
             struct rng r = rng_new((uint64_t)(100 * kind + n));
             int alarms = 0;
@@ -126,10 +126,9 @@ struct year {
 };
 
 /* Half of the contexts have quality .8, half .6, known to .02. */
-static void year_begin(struct year *y, double threshold)
+static void year_begin(struct year *y)
 {
-    *y = (struct year){ .d = { .n_compressed = CONTEXTS, .false_alarms = 0.01, .threshold = threshold },
-                        .r = rng_new(7) };
+    *y = (struct year){ .d = { .n_compressed = CONTEXTS, .false_alarms = 0.01 }, .r = rng_new(7) };
     for (int i = 0; i < CONTEXTS; i++) {
         double promised = i % 2 ? 0.6 : 0.8;
         y->at[i] = (struct drift_context){ .promised = promised, .floor = drift_floor(promised, 0.02) };
@@ -151,11 +150,10 @@ static double year_answer(struct year *y, int i, int night)
 static void year_ask(struct year *y, int i, int night)
 {
     struct drift_context *c = &y->at[i];
-    int first = isnan(y->d.threshold) ? FIRST : MOST;
 
     drift_test_night(&c->test);
     y->n_all += MOST * CONFIGS;
-    for (int k = 0; k < MOST && (k != first || drift_undecided(&y->d, c)); k++) {
+    for (int k = 0; k < MOST && (k != FIRST || drift_undecided(c)); k++) {
         double x = year_answer(y, i, night);
         y->n_answers += 2;
         drift_take(&y->d, c, (struct drift_answer){ x, 0 });
@@ -167,7 +165,7 @@ Test(drift, a_year_with_the_test)
     struct year y;
     int n_wrong = 0, n_found = 0, n_late = 0;
 
-    year_begin(&y, (double)NAN);
+    year_begin(&y);
     for (int night = 1; night <= 365; night++)
         for (int i = 0; i < CONTEXTS; i++) {
             year_ask(&y, i, night);
@@ -187,21 +185,6 @@ Test(drift, a_year_with_the_test)
     cr_assert_eq(n_found, DRIFTING);
     cr_assert_eq(n_late, 0, "each is found within two nights");
     cr_assert_leq(y.n_answers, y.n_all / 4);
-}
-
-Test(drift, thresholds)
-{
-    for (int k = 3; k <= 5; k += 2) {
-        struct year y;
-        year_begin(&y, k / 10.0);
-        for (int i = 0; i < CONTEXTS; i++) {
-            y.drifts_at[i] = i < DRIFTING ? 1 : 366;
-            year_ask(&y, i, 1);
-        }
-        drift_settle(&y.d);
-        for (int i = 0; i < CONTEXTS; i++)
-            cr_assert_eq(y.at[i].moved, k == 3 && i < DRIFTING, "context %d at .%d", i, k);
-    }
 }
 
 /* ---- a budget ------------------------------------------------------------------------ */

@@ -62,7 +62,6 @@ drift night1.jsonl 2>&1
 evp-drift table.h5 m.jsonl --contexts c.jsonl -q -o l.jsonl 2>&1
 evp-drift table.h5 m.jsonl --questions night1.jsonl -q -o l.jsonl 2>&1
 try --served log
-try --threshold 0.1 --state s.jsonl
 try --false-alarms 0
 evp-drift table.h5 m.jsonl --questions night1.jsonl --served log --budget 3 -q -o l.jsonl 2>&1
 try --budget 1e-12 # nothing is asked

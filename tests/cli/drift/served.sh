@@ -26,7 +26,6 @@ END
 served() { evp-drift table.h5 m.jsonl --questions night2.jsonl --embedder "$DATA/minibert" "$@" 2>&1 | grep -v -e computing -e 'next:' | sed 's/promised.*over/over/'; }
 served --served one.jsonl -o l.jsonl --state s.jsonl; bare l.jsonl
 served --served one.jsonl --served two.jsonl.gz -o l.jsonl --state s.jsonl; bare l.jsonl | sed 's/"questions".*//'
-served --served two.jsonl.gz -o l.jsonl --threshold 0.12; bare l.jsonl | sed 's/"questions".*//'
 echo "no new question"
 evp-drift table.h5 m.jsonl --questions before.jsonl --embedder "$DATA/minibert" --served two.jsonl.gz -q -o l.jsonl 2>&1 | sed 's/promised.*over/over/'; bare l.jsonl
 ls -d *.d 2>/dev/null

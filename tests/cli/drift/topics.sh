@@ -1,5 +1,4 @@
-# Two contexts whose topics change are found, and no other; once they are profiled again, nothing is asked about them. The
-# same by a threshold.
+# Two contexts whose topics change are found, and no other; once they are profiled again, nothing is asked about them.
 . "$TOP/tests/cli/drift/drift.inc"
 drift before.jsonl -o m0.jsonl --state s.jsonl && bare m0.jsonl # no new questions: nothing runs
 ls -d m0.jsonl.d 2>/dev/null
