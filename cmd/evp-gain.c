@@ -33,10 +33,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Model and device"),
     OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
-    OPT_NUM(
-        0, "gpus", &cfg.gpus, 0, 1000000,
-        "number of GPUs, each with the whole model; 0: the fewest that are busy for at most 70 % of the time without a "
-        "cache"),
+    OPT_GPUS(&cfg.gpus, 0),
     OPT_BYTES(0, "dram", &cfg.dram, "memory for caches, of all servers together"),
     OPT_BYTES(0, "ssd", &cfg.ssd, "space for caches on SSD, of all servers together"),
     OPT_BYTES(
@@ -65,6 +62,8 @@ static const struct tool tool = {
         "Requests are replayed by their times, or without times in the order of the lines. The table has rows for no "
         "cache, for LRU caches in DRAM and SSD that hold KV as it is or 2, 3 and 10 times smaller, and for a cache "
         "without bounds. Shares are of prompt tokens; a token is found only with all before it.\n"
+        "\n"
+        "Without --gpus there are the fewest that are busy for at most 70 % of the time without a cache.\n"
         "\n"
         "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log "
         "cannot tell; evp-profile measures it.",

@@ -70,17 +70,11 @@ static const struct opt opts[] = {
     OPT_REAL(0, "slo-weight", &cfg.slo_weight, 0, 1e9,
              "cost of an expected second beyond --slo-ttft, in seconds of TTFT"),
     OPT_NUM(0, "parallel-reads", &cfg.parallel_reads, 1, TIER_READS_MAX,
-            "use the load times of N simultaneous reads of each tier, measured by evp-tiers --jobs"),
-    OPT_REAL(
-        0, "rate", &cfg.rate, 0, 1e9,
-        "requests per second of all contexts, for whom --gpus GPUs compute: what they wait for each other counts, and "
-        "a plan that GPUs or tiers cannot keep up with is refused"),
-    OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
-    OPT_NUM(
-        0, "output-tokens", &cfg.output_tokens, 0, 1000000,
-        "tokens of an answer: the time in which they read the keys and values that a variant keeps counts, too; needs "
-        "--gpu"),
-    OPT_TEXT(0, "gpu", &cfg.gpu, SERVING_GPUS, "GPU whose memory answers are read from, by its data sheet"),
+            "use the load times of N simultaneous reads of each tier, measured by evp-tiers --parallel"),
+    OPT_REAL(0, "rate", &cfg.rate, 0, 1e9, OPT_RATE_HELP),
+    OPT_GPUS(&cfg.gpus, 1),
+    OPT_OUTPUT_TOKENS(&cfg.output_tokens),
+    OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_CHUNKS(&cfg.chunks),
     OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
     OPT_REAL(0, "pack-weight", &cfg.pack_weight, 0, 1e9,
@@ -134,6 +128,10 @@ static const struct tool tool = {
         "\n"
         "With --slo-ttft and --slo-weight an access loses the weight times its expected seconds beyond the promise. "
         "The spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
+        "\n"
+        "With --rate what requests wait for each other counts, --gpus GPUs compute for them, and a plan that GPUs or "
+        "tiers cannot keep up with is refused. --output-tokens, with --gpu, counts the time in which an answer's "
+        "tokens read the keys and values that a variant keeps.\n"
         "\n"
         "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: "
         "it gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",

@@ -46,22 +46,19 @@ static const struct opt opts[] = {
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_HEAD("What is compared"),
     OPT_MANY(0, "policy", &cfg.policy, "NAME,...", "policies, listed below; may be repeated"),
-    OPT_WORDS(0, "rate", &cfg.rate,
-              "requests per second, to which the trace is stretched; 0: one after the other, so that nobody waits "
-              "(default: as in the trace)"),
+    OPT_WORDS(0, "rate", &cfg.rate, OPT_RATE_HELP),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
-    OPT_NUM(0, "gpus", &cfg.gpus, 1, 1000000, "number of GPUs, each with the whole model"),
+    OPT_GPUS(&cfg.gpus, 1),
     OPT_BOOL(0, "batch", &cfg.batch,
              "the GPUs compute in steps of 2,048 tokens for many requests at once, and decode; with --model and --gpu"),
-    OPT_NUM(0, "output-tokens", &cfg.output_tokens, 0, 1000000,
-            "with --batch: tokens of every answer; 0: as in the trace, or 128 where it does not say"),
+    OPT_OUTPUT_TOKENS(&cfg.output_tokens),
     OPT_REAL(0, "warm", &cfg.warm, 0, 0.99, "share of the requests, from the first, that fill caches and do not count"),
     OPT_MIN_QUALITY(&cfg.min_quality),
     OPT_SEED(&cfg.seed),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),
     OPT_WRITES(0, "series", &cfg.series, "FILE", "TTFT, quality and hits over time: 60 lines for each policy"),
-    OPT_WRITES(0, "requests", &cfg.requests, "FILE", "a line for each request that counts"),
+    OPT_WRITES(0, "per-request", &cfg.requests, "FILE", "a line for each request that counts"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -78,6 +75,10 @@ static const struct tool tool = {
         "Every request asks one of its context's test questions. What the policy holds of the context is read from its "
         "tier, whose bandwidth all reads share; the rest is computed by a GPU, one request after the other, or with "
         "--batch in steps for many at once.\n"
+        "\n"
+        "--rate stretches the trace to one rate or several; at 0 requests come one after the other, and nobody waits. "
+        "Without it their times are those of the trace. With --batch an answer has --output-tokens, or as many as the "
+        "trace says, or 128.\n"
         "\n"
         "The table has a line for each policy, rate and alpha: TTFT, quality, hits, use of GPU and tiers "
         "(docs/formats/replay.md).\n"
@@ -166,7 +167,7 @@ static bool same_file(const char *a, const char *b)
 static int take_options(struct run *run, struct err *err)
 {
     if (same_file(cfg.output, cfg.series) || same_file(cfg.output, cfg.requests) || same_file(cfg.series, cfg.requests))
-        return err_set(err, ERR_USAGE, "--output, --series and --requests must be different files");
+        return err_set(err, ERR_USAGE, "--output, --series and --per-request must be different files");
     if (!cfg.tiers || !cfg.trace)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
     if (cfg.assume && cfg.contexts)

@@ -28,12 +28,12 @@
 static struct {
     struct opt_list tier;
     uint64_t probe;
-    const char *output, *gpu, *jobs, *metrics;
+    const char *output, *gpu, *parallel, *metrics;
     int engine; // a number in TIERS_ENGINES
     struct opt_common common;
-    struct tier_load load[TIER_LOADS]; // what --jobs asks for
+    struct tier_load load[TIER_LOADS]; // what --parallel asks for
     int n_loads;
-} cfg = { .probe = 32 << 20, .jobs = "1" };
+} cfg = { .probe = 32 << 20, .parallel = "1" };
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -49,7 +49,7 @@ static const struct opt opts[] = {
              "with configs= keeps its own, if the engine can hold them; vllm-drop: vLLM with evp's attention backend"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
-    OPT_WORDS(0, "jobs", &cfg.jobs,
+    OPT_WORDS(0, "parallel", &cfg.parallel,
               "measure these numbers of simultaneous reads, each of its own file, like 1,4,16, for evp-plan "
               "--parallel-reads"),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
@@ -78,9 +78,9 @@ static const struct tool tool = {
         "is made for measuring if its parent exists, and removed again; tiers.json has its whole path. gpu, redis and "
         "lmcache are not measured: give read=, write= and latency=.\n"
         "\n"
-        "--jobs also measures several simultaneous reads, unless read= is given; evp-plan --parallel-reads uses the "
-        "bandwidth of each. If there is an NVIDIA GPU (see evp-profile --backend), the bandwidth from pinned memory to "
-        "it is measured too; --gpu computes it instead.\n"
+        "--parallel also measures several simultaneous reads, unless read= is given; evp-plan --parallel-reads uses "
+        "the bandwidth of each. If there is an NVIDIA GPU (see evp-profile --backend), the bandwidth from pinned "
+        "memory to it is measured too; --gpu computes it instead.\n"
         "\n"
         "FILE is a tiers.json for --from-metrics. A tier changes if servers read it at least 100 times and 100 MB of "
         "it. Their reads shared the tier with all others of that time, so plan with --parallel-reads 1.",
@@ -94,13 +94,13 @@ static const struct tool tool = {
                 "  evp-tiers tiers.json --from-metrics /srv/metrics -o measured.json\n",
 };
 
-/* ---- --jobs ---------------------------------------------------------------- */
+/* ---- --parallel ------------------------------------------------------------ */
 
 /* A single read is always measured, so 1 is not listed. */
-static int take_jobs(struct err *err)
+static int take_parallel(struct err *err)
 {
     double reads[TIER_LOADS + 1];
-    int n = parse_list(cfg.jobs, reads, TIER_LOADS + 1), last = 0;
+    int n = parse_list(cfg.parallel, reads, TIER_LOADS + 1), last = 0;
 
     for (int i = 0; i < n; i++) {
         if (!(reads[i] > last && reads[i] <= PROBE_READS_MAX) || reads[i] != floor(reads[i]) ||
@@ -111,8 +111,8 @@ static int take_jobs(struct err *err)
     }
     if (n >= 0)
         return 0;
-    return err_set(err, ERR_USAGE, "'--jobs=%s' is not a rising list of up to %d numbers from 1 to %d", cfg.jobs,
-                   TIER_LOADS, PROBE_READS_MAX);
+    return err_set(err, ERR_USAGE, "'--parallel=%s' is not a rising list of up to %d numbers from 1 to %d",
+                   cfg.parallel, TIER_LOADS, PROBE_READS_MAX);
 }
 
 /* ---- a --tier ------------------------------------------------------------ */
@@ -340,7 +340,7 @@ static int measure_tiers(struct tiers *tiers, struct err *err)
 
     if (cfg.tier.n == 0)
         return err_set(err, ERR_USAGE, "no tier is given: add --tier name=NAME,uri=FOLDER");
-    if (take_jobs(err))
+    if (take_parallel(err))
         return err->code;
     if (cfg.tier.n > TIER_MAX)
         return err_set(err, ERR_USAGE, "%d tiers are given; %d is the maximum", cfg.tier.n, TIER_MAX);

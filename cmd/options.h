@@ -39,6 +39,10 @@
 /* names: SERVING_GPUS of profiler/score/serving.h */
 #define OPT_GPU(p, names)                                                                                              \
     OPT_TEXT(0, "gpu", p, names, "use figures computed from this GPU's data sheet instead of measured ones")
+#define OPT_GPUS(p, least) OPT_NUM(0, "gpus", p, least, 1000000, "number of GPUs, each with the whole model")
+#define OPT_RATE_HELP      "requests per second of all contexts together"
+#define OPT_OUTPUT_TOKENS(p)                                                                                           \
+    OPT_NUM(0, "output-tokens", p, 0, 1000000, "tokens of every answer, whose decoding counts, too")
 #define OPT_SEED(p) OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")
 #define OPT_SHARD(p)                                                                                                   \
     {                                                                                                                  \

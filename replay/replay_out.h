@@ -20,7 +20,7 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
 void replay_series_head(struct buf *out);
 void replay_series(struct buf *out, const struct replay_line *line, const struct lane *l);
 
-/* --requests: a line per request. */
+/* --per-request: a line per request. */
 void replay_requests_head(struct buf *out);
 void replay_requests(struct buf *out, const struct replay_line *line, const struct lane *l, const struct trace *trace);
 

@@ -98,8 +98,27 @@ def check_tool(path):
     check(tool, p.returncode == 1 and "cannot write standard output" in p.stderr,
           f"a full disk under stdout gives {p.returncode} and {p.stderr!r}")
 
+DIFFER = {
+    "budget": "a night's seconds of the device, and those of the answers that it checks",
+    "contexts": "the file, and how a replay's requests choose among its contexts",
+    "model": "weights, a shape, or a service's name for it",
+    "verify": "payloads in place, and a manifest: both ask whether what was made still holds",
+}
+
+def check_same(tools):
+    """An option has the same words in every tool, but for those of DIFFER."""
+    words = {}
+    for path in tools:
+        for row in run(path, "--print-options")[1].splitlines():
+            _, name, *_, text = row.split("\t")
+            words.setdefault(name, {}).setdefault(text, []).append(path.name)
+    for name, texts in words.items():
+        check(f"--{name}", (len(texts) > 1) == (name in DIFFER), "differs between tools: " + "; ".join(
+            f"{', '.join(who)}: {text}" for text, who in texts.items()))
+
 tools = [p for p in sorted(Path(sys.argv[1]).glob("evp-*")) if p.suffix != ".so" and p.read_bytes()[:4] == b"\x7fELF"]
 check("evp-*", len(tools) > 0, "no tools")
 for path in tools:
     check_tool(path)
+check_same(tools)
 sys.exit(failed > 0)

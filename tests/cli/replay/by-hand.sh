@@ -33,23 +33,23 @@ evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --p
 	awk '{ print $1 == $2 ? "equal" : $0 }'
 echo "a plan that follows the requests begins with what a manifest stores:"
 for policy in live live=m.jsonl live:100=m.jsonl; do
-	evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy $policy --rate 0 --warm 0 --requests q.tsv -o r.tsv
+	evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy $policy --rate 0 --warm 0 --per-request q.tsv -o r.tsv
 	echo "$policy: first in $(sed -n 2p q.tsv | cut -f 8,9)"
 done
 echo "over time, and by requests; what a thread more or less does not change:"
-evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --requests q.tsv -o r.tsv
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --per-request q.tsv -o r.tsv
 cat s.tsv q.tsv
 all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,live:100,belady,static-clairvoyant | cksum; }
 echo "priorities, whole and compressed:"
 printf '{"context":"c%d","count":%d}\n' 0 1 1 9 2 3 >priority.jsonl
-evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy priority:priority.jsonl,priority:priority.jsonl+kivi:bits=2 --rate 0 --warm 0 -q --requests q.tsv -o r.tsv
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy priority:priority.jsonl,priority:priority.jsonl+kivi:bits=2 --rate 0 --warm 0 -q --per-request q.tsv -o r.tsv
 cut -f1,4,6-9 q.tsv
 echo "threads:"
 [ "$(all)" = "$(all taskset -c 0)" ] && echo equal
 echo "libCacheSim's records, c0 c1 c2 c0 for objects 7, 8, 9, 10:"
 record() { printf "\\$1\\0\\0\\0\\$2\\0\\0\\0\\0\\0\\0\\0\\1\\0\\0\\0\\377\\377\\377\\377\\377\\377\\377\\377"; }
 { record 0 7 && record 1 10 && record 2 11 && record 3 12; } >some.oracleGeneral
-evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace some.oracleGeneral --contexts map --policy prefill --warm 0 --requests q.tsv -o r.tsv
+evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace some.oracleGeneral --contexts map --policy prefill --warm 0 --per-request q.tsv -o r.tsv
 cut -f4-6 q.tsv
 echo "more requests wait longer, with every policy:"
 evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:1,20000 --contexts zipf:1 --policy prefill,lru,night --rate 0.05,0.1,0.2,0.3 -q |

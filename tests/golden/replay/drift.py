@@ -30,7 +30,7 @@ def replay(x, contexts, asked, threshold, raw):
         f.writelines('{"context":"c%d"}\n' % c for c in asked)
     subprocess.run([f"{build}/evp-replay", "-q", f"{work}/t.h5", "--tiers", f"{work}/tiers.json", "--trace", f"{work}/trace.jsonl", "--rate", "0",
                     "--policy", f"drift:{threshold}", "--alpha", str(ALPHA), "--warm", str(WARM / N), "--topics-change",
-                    "--requests", f"{work}/q.tsv", "-o", f"{work}/r.tsv"], check=True)
+                    "--per-request", f"{work}/q.tsv", "-o", f"{work}/r.tsv"], check=True)
     rows = lambda name: list(csv.DictReader(open(f"{work}/{name}"), delimiter="\t"))
     (line,) = rows("r.tsv")
     return [(r["context"], r["config"], float(r["quality"])) for r in rows("q.tsv")], int(line["profiled"]), float(line["profiling_s"])
