@@ -20,7 +20,7 @@
 enum { NUMBERS_MAX = 64, POLICIES_MAX = 64, IDS_SHOWN = 10 };
 
 static struct {
-    const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output, *series, *requests;
+    const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output, *requests;
     struct opt_list policy;
     double warm, min_quality;
     int gpus, output_tokens, seed;
@@ -57,7 +57,6 @@ static const struct opt opts[] = {
     OPT_SEED(&cfg.seed),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),
-    OPT_WRITES(0, "series", &cfg.series, "FILE", "TTFT, quality and hits over time: 60 lines for each policy"),
     OPT_WRITES(0, "per-request", &cfg.requests, "FILE", "a line for each request that counts"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
@@ -122,7 +121,7 @@ struct run {
     int n_rates, n_alphas;
     const char *policy[POLICIES_MAX];
     int n_policies;
-    struct buf names, out, series, requests;
+    struct buf names, out, requests;
     bool left_out; // requests of a log
 };
 
@@ -159,15 +158,10 @@ static int take_numbers(const char *name, const char *text, double *to, int *n, 
     return *n > 0 ? 0 : err_set(err, ERR_USAGE, "--%s '%s' is not a list of up to %d numbers", name, text, NUMBERS_MAX);
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    return a && b && strcmp(a, b) == 0;
-}
-
 static int take_options(struct run *run, struct err *err)
 {
-    if (same_file(cfg.output, cfg.series) || same_file(cfg.output, cfg.requests) || same_file(cfg.series, cfg.requests))
-        return err_set(err, ERR_USAGE, "--output, --series and --per-request must be different files");
+    if (cfg.output && cfg.requests && strcmp(cfg.output, cfg.requests) == 0)
+        return err_set(err, ERR_USAGE, "--output and --per-request must be different files");
     if (!cfg.tiers || !cfg.trace)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
     if (cfg.assume && cfg.contexts)
@@ -396,7 +390,7 @@ struct job {
     struct run *run;
     struct replay_line line;
     struct lane lane;
-    struct buf series, requests;
+    struct buf requests;
     int code;
     struct err err;
 };
@@ -415,8 +409,6 @@ static void run_job(void *arg, int i)
                              .alone = j->line.rate == 0,
                              .quality_floor = cfg.min_quality };
     j->code = lane_run(&j->lane, j->line.policy, &j->err);
-    if (!j->code && cfg.series)
-        replay_series(&j->series, &j->line, &j->lane);
     if (!j->code && cfg.requests)
         replay_requests(&j->requests, &j->line, &j->lane, &run->trace);
     lane_close(&j->lane);
@@ -428,7 +420,6 @@ static void put_lines(struct run *run, const struct job *j)
     const struct lane *l = &j->lane;
 
     replay_out_line(&run->out, &j->line, l);
-    buf_add(&run->series, j->series.at, j->series.n);
     buf_add(&run->requests, j->requests.at, j->requests.n);
     summarise(&j->line, l);
     log_info("%-24s rate %-8.4g alpha %-6g TTFT %.4g s, 95 %% below %.4g s, quality %.4g, GPU %.0f %% busy",
@@ -453,7 +444,6 @@ static int run_rate(struct run *run, double rate, struct err *err)
         code = code ? code : job[i].code;
         if (!code)
             put_lines(run, &job[i]);
-        buf_release(&job[i].series);
         buf_release(&job[i].requests);
     }
     free(job);
@@ -467,7 +457,6 @@ static int run_all(struct run *run, struct err *err)
     int64_t all = (int64_t)run->trace.n * n_rates * run->n_alphas * run->n_policies;
 
     replay_out_head(&run->out, &run->in.tiers);
-    replay_series_head(&run->series);
     replay_requests_head(&run->requests);
     log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
              cfg.assume ? "beginnings" : "contexts", cfg.contexts ? ", by " : "", cfg.contexts ? cfg.contexts : "",
@@ -484,16 +473,11 @@ static int run_all(struct run *run, struct err *err)
     return code;
 }
 
-static int write_file(const char *path, const struct buf *text, struct err *err)
-{
-    return path ? file_write(path, text->at, text->n, err) : 0;
-}
-
 static int write_out(const struct run *run, struct err *err)
 {
-    if (buf_failed(&run->out) || buf_failed(&run->series) || buf_failed(&run->requests))
+    if (buf_failed(&run->out) || buf_failed(&run->requests))
         return err_nomem(err);
-    if (write_file(cfg.series, &run->series, err) || write_file(cfg.requests, &run->requests, err))
+    if (cfg.requests && file_write(cfg.requests, run->requests.at, run->requests.n, err))
         return err->code;
     if (cfg.output && strcmp(cfg.output, "-") != 0)
         return file_write(cfg.output, run->out.at, run->out.n, err);
@@ -524,7 +508,6 @@ int main(int argc, char **argv)
     free(run.output);
     buf_release(&run.names);
     buf_release(&run.out);
-    buf_release(&run.series);
     buf_release(&run.requests);
     return summary_end(code, run.left_out ? 1 : 0, &err);
 }

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-enum { INTERVALS = 60 };
-
 static void put_real(struct buf *out, double x)
 {
     if (isnan(x))
@@ -63,36 +61,6 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     buf_printf(out, "\t%lld", (long long)l->profiled);
     put_real(out, l->profiling_s);
     buf_addc(out, '\n');
-}
-
-void replay_series_head(struct buf *out)
-{
-    buf_adds(out, "policy\trate\talpha\tfrom_s\trequests\tttft_mean_s\tquality\tfound\n");
-}
-
-void replay_series(struct buf *out, const struct replay_line *line, const struct lane *l)
-{
-    int64_t n = l->world->n;
-
-    for (int64_t k = 0, i = 0; k < INTERVALS; k++) {
-        int64_t first = i, end = (k + 1) * n / INTERVALS;
-        double ttft_s = 0, quality = 0, found = 0;
-        for (; i < end; i++) {
-            ttft_s += l->seen.ttft_s[i];
-            quality += (double)l->seen.quality[i];
-            found += seen_found(&l->seen, l->in.tiers.n, i);
-        }
-        if (end == first)
-            continue;
-        double requests = (double)(end - first);
-        put_begin(out, line);
-        put_real(out, l->alone ? (double)NAN : (double)l->at[first] / 1e9);
-        buf_printf(out, "\t%lld", (long long)(end - first));
-        put_real(out, ttft_s / requests);
-        put_real(out, quality / requests);
-        put_real(out, found / requests);
-        buf_addc(out, '\n');
-    }
 }
 
 void replay_requests_head(struct buf *out)

@@ -16,10 +16,6 @@ struct replay_line {
 void replay_out_head(struct buf *out, const struct tiers *tiers);
 void replay_out_line(struct buf *out, const struct replay_line *line, const struct lane *l);
 
-/* --series: a line per interval; intervals have equal numbers of requests. */
-void replay_series_head(struct buf *out);
-void replay_series(struct buf *out, const struct replay_line *line, const struct lane *l);
-
 /* --per-request: a line per request. */
 void replay_requests_head(struct buf *out);
 void replay_requests(struct buf *out, const struct replay_line *line, const struct lane *l, const struct trace *trace);

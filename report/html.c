@@ -54,13 +54,6 @@ void html_seconds(struct buf *out, double s)
     buf_adds(out, isnan(s) ? "-" : text_seconds(text, s));
 }
 
-void html_bytes(struct buf *out, double bytes)
-{
-    char text[TEXT_SHORT];
-
-    buf_adds(out, text_bytes(text, bytes));
-}
-
 void html_day(struct buf *out, double seconds)
 {
     static const char *const month[] = { "January", "February", "March",     "April",   "May",      "June",

@@ -11,8 +11,7 @@ void html_short(struct buf *out, const char *text, size_t max); // at most max b
 void html_part(struct buf *out, const char *text, size_t n);    // n bytes
 size_t html_cut(const char *text, size_t max);                  // the most whole characters in max bytes
 void html_seconds(struct buf *out, double s);                   // with a unit that fits
-void html_bytes(struct buf *out, double bytes);
-void html_day(struct buf *out, double seconds); // since 1970, UTC: "23 November 2026"
+void html_day(struct buf *out, double seconds);                 // since 1970, UTC: "23 November 2026"
 
 /* A table, in a frame that scrolls sideways on a narrow screen: its columns, then its rows. The first cell of a row is
  * its name. The unit of a column stands in its head; NULL: none. */

@@ -36,9 +36,9 @@ for policy in live live=m.jsonl live:100=m.jsonl; do
 	evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace even.jsonl --policy $policy --rate 0 --warm 0 --per-request q.tsv -o r.tsv
 	echo "$policy: first in $(sed -n 2p q.tsv | cut -f 8,9)"
 done
-echo "over time, and by requests; what a thread more or less does not change:"
-evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --series s.tsv --per-request q.tsv -o r.tsv
-cat s.tsv q.tsv
+echo "by requests; what a thread more or less does not change:"
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru --warm 0.5 -q --per-request q.tsv -o r.tsv
+cat q.tsv
 all() { "$@" evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace poisson:0.1,2000 --contexts zipf:1 --alpha 1,3 --rate 0.1,0.2 --policy lfu,night,evicpress,live:100,belady,static-clairvoyant | cksum; }
 echo "priorities, whole and compressed:"
 printf '{"context":"c%d","count":%d}\n' 0 1 1 9 2 3 >priority.jsonl

@@ -29,5 +29,5 @@ evp-replay -q "$DATA/tiers.json" --tiers "$DATA/tiers.json" --trace poisson:1,10
 head -c 30 /dev/zero >cut.oracleGeneral
 replay --trace cut.oracleGeneral --contexts map --policy lru
 replay --trace poisson:1,10 --contexts map --policy lru
-replay --trace poisson:1,10 --contexts zipf:1 --policy lru --series x.tsv --per-request x.tsv
+replay --trace poisson:1,10 --contexts zipf:1 --policy lru -o x.tsv --per-request x.tsv
 exit 0
