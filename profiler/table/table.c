@@ -231,14 +231,6 @@ static bool same_chat(const char *a, const char *b)
     return !a || !b || !*a || !*b || strcmp(a, b) == 0;
 }
 
-/* "cpu" alone means an unknown CPU, or several different ones; it matches every "cpu-...". */
-static bool same_backend(const char *a, const char *b)
-{
-    bool any = strcmp(a, "cpu") == 0 || strcmp(b, "cpu") == 0;
-
-    return strcmp(a, b) == 0 || (any && strncmp(a, "cpu", 3) == 0 && strncmp(b, "cpu", 3) == 0);
-}
-
 const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct table_made *is,
                                   const struct table_made *want)
 {
@@ -248,7 +240,7 @@ const char *table_made_difference(char text[TABLE_DIFFERENCE], const struct tabl
         snprintf(text, n, "another model named '%.80s'", is->model);
     else if (strcmp(is->model_digest, want->model_digest) != 0)
         snprintf(text, n, "model '%.80s', not '%.80s'", is->model, want->model);
-    else if (want->backend && !same_backend(is->backend, want->backend))
+    else if (want->backend && strcmp(is->backend, want->backend) != 0)
         snprintf(text, n, "backend %.80s, not %.80s", is->backend, want->backend);
     else if (want->dtype && strcmp(is->dtype, want->dtype) != 0)
         snprintf(text, n, "--dtype %.80s, not %.80s", is->dtype, want->dtype);

@@ -195,7 +195,7 @@ int table_keep(struct table *t, const bool *context, const bool *question, struc
 /* The settings that answers, sizes and times depend on; all measurements of a table share them. Strings are borrowed.
  * */
 struct table_made {
-    const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"; "cpu" matches every "cpu-"
+    const char *model, *model_digest, *backend, *dtype; // backend: its kind, "cpu-avx512"
     int64_t max_new_tokens;
     const char *chat_digest; // of the chat template around the prompts
     double temperature;      // of sampled answers; 0: none

@@ -34,23 +34,16 @@ void table_rows_release(struct table_rows *rows)
     map_release(&rows->questions);
 }
 
-/* *backend: the backend of all tables; "cpu" if one of them does not say which CPU. */
-static int name_rows(struct table_rows *rows, const struct table *const *from, int n, const char **backend,
-                     struct err *err)
+static int name_rows(struct table_rows *rows, const struct table *const *from, int n, struct err *err)
 {
     struct table_made all = table_made(from[0]);
     char text[TABLE_DIFFERENCE];
 
-    *backend = all.backend;
     for (int i = 0; i < n; i++) {
         struct table_made made = table_made(from[i]);
         const char *how = table_made_difference(text, &made, &all);
         if (how)
             return err_set(err, ERR_FORMAT, "table %d of %d was made with %s", i + 1, n, how);
-        if (strlen(made.backend) > strlen(all.backend))
-            all.backend = made.backend; // "cpu-avx512" after "cpu": no other CPU may follow
-        if (strlen(made.backend) < strlen(*backend))
-            *backend = made.backend;
         if (table_rows_add(rows, from[i], err))
             return err->code;
     }
@@ -246,8 +239,8 @@ static size_t own_texts(struct table *t, char *to)
     return total;
 }
 
-/* Copies the attributes of the first table; the backend is that of all tables. */
-static int unite_attributes(const struct uniting *u, const char *backend, struct err *err)
+/* Copies the attributes of the first table. */
+static int unite_attributes(const struct uniting *u, struct err *err)
 {
     for (int i = 0; i < TABLE_ATTRIBUTES; i++) {
         char *text = attribute_get(u->out, &table_attributes[i]);
@@ -259,10 +252,10 @@ static int unite_attributes(const struct uniting *u, const char *backend, struct
     u->out->max_new_tokens = u->from[0]->max_new_tokens;
     for (int i = 0; i < u->n && !(u->out->temperature > 0); i++)
         u->out->temperature = u->from[i]->temperature;
-    return table_set_text(&u->out->backend, backend, err);
+    return 0;
 }
 
-static int unite_named(struct uniting *u, const char *backend, struct err *err)
+static int unite_named(struct uniting *u, struct err *err)
 {
     for (int c = 0; c < u->out->n_contexts; c++)
         u->source[c] = -1;
@@ -275,7 +268,7 @@ static int unite_named(struct uniting *u, const char *backend, struct err *err)
         for (int v = 0; v < u->from[i]->n_configs; v++)
             unite_config(u->out, u->rows, u->from[i], v);
     }
-    if (unite_curves(u, err) || unite_attributes(u, backend, err))
+    if (unite_curves(u, err) || unite_attributes(u, err))
         return err->code;
     char *block = malloc(own_texts(u->out, NULL) + 1);
     if (table_own(u->out, block, err))
@@ -288,8 +281,7 @@ int table_unite(struct table *out, const struct table *const *from, int n, struc
 {
     struct table_rows rows = { 0 };
     struct uniting u = { .out = out, .rows = &rows, .from = from, .n = n };
-    const char *backend;
-    int code = name_rows(&rows, from, n, &backend, err);
+    int code = name_rows(&rows, from, n, err);
 
     *out = (struct table){ 0 };
     if (!code)
@@ -297,7 +289,7 @@ int table_unite(struct table *out, const struct table *const *from, int n, struc
     if (!code) {
         u.source = malloc((size_t)rows.contexts.n * sizeof(*u.source) + 1);
         u.row = calloc((size_t)rows.contexts.n + 1, sizeof(*u.row));
-        code = u.source && u.row ? unite_named(&u, backend, err) : err_nomem(err);
+        code = u.source && u.row ? unite_named(&u, err) : err_nomem(err);
     }
     if (code)
         table_release(out);

@@ -182,45 +182,9 @@ Test(table_unite, unites_texts_that_one_lacks)
     table_release(&b);
 }
 
-/* "cpu": an unknown one, or several. */
-Test(table_unite, cpu_goes_with_every_kind_of_cpu)
-{
-    static const struct {
-        const char *backend[3], *united; // NULL: refused
-    } list[] = {
-        { { "cpu-amx", "cpu-amx", "cpu-amx" }, "cpu-amx" },
-        { { "cpu", "cpu", "cpu" }, "cpu" },
-        { { "cpu", "cpu-amx", "cpu-amx" }, "cpu" },
-        { { "cpu-amx", "cpu-amx", "cpu" }, "cpu" },
-        { { "cpu", "cpu-amx", "cpu-avx512" }, NULL },
-        { { "cpu-amx", "cpu", "cpu-avx512" }, NULL },
-        { { "cpu", "cpu", "reference" }, NULL },
-        { { "reference", "cpu", "cpu" }, NULL },
-        { { "", "cpu", "cpu" }, NULL },
-        { { "cpu", "cuda", "cpu" }, NULL },
-        { { "reference", "reference", "reference" }, "reference" },
-    };
-
-    for (size_t i = 0; i < sizeof(list) / sizeof(*list); i++) {
-        struct table t[3], all;
-        struct err err;
-        for (int k = 0; k < 3; k++) {
-            small_table(&t[k], 0, 1, 1, 2);
-            cr_assert_eq(table_set_text(&t[k].backend, list[i].backend[k], &err), 0);
-        }
-        int code = table_unite(&all, (const struct table *const[]){ &t[0], &t[1], &t[2] }, 3, &err);
-        cr_assert_eq(code, list[i].united ? 0 : ERR_FORMAT, "row %zu", i);
-        if (!code)
-            cr_assert_str_eq(all.backend, list[i].united);
-        table_release(&all);
-        for (int k = 0; k < 3; k++)
-            table_release(&t[k]);
-    }
-}
-
 Test(table_unite, says_how_two_were_made_differently)
 {
-    const struct table_made want = { "m", "01", "cpu", "f32", 32, "aa", 0.7, NULL };
+    const struct table_made want = { "m", "01", "cpu-avx512", "f32", 32, "aa", 0.7, NULL };
     char text[TABLE_DIFFERENCE];
 
 #define DIFFERS(member, value, how)                                                                                    \
@@ -231,7 +195,7 @@ Test(table_unite, says_how_two_were_made_differently)
         cr_assert_str_eq(table_made_difference(text, &is, &want), how);                                                \
     } while (0)
     DIFFERS(model_digest, "02", "another model named 'm'");
-    DIFFERS(backend, "reference", "backend reference, not cpu");
+    DIFFERS(backend, "cpu-amx", "backend cpu-amx, not cpu-avx512");
     DIFFERS(dtype, "bf16", "--dtype bf16, not f32");
     DIFFERS(max_new_tokens, -1, "--max-new-tokens -1, not 32");
     DIFFERS(chat_digest, "bb", "another chat template");
