@@ -91,15 +91,14 @@ static int predict(struct policy *p, int row, struct err *err)
     struct drift_state *s = p->state;
     const struct table *t = &p->in->table;
     const struct belief_cells cells = { t->n_contexts, t->n_configs, s->mean, s->std, s->n };
-    struct belief b = { 0 };
-    bool raw = p->in->kind == QUALITY_RAW;
+    struct belief b;
 
-    if (!raw && belief_fit(&b, &cells, err))
+    if (belief_fit(&b, &cells, err))
         return err->code;
     for (int v = 1; v < t->n_configs; v++) {
         size_t cell = table_cell(t, row, v);
         if (s->n[cell] > 0)
-            s->quality[cell] = raw ? s->mean[cell] : belief_of(&b, v, s->mean[cell], s->n[cell]).quality;
+            s->quality[cell] = belief_of(&b, v, s->mean[cell], s->n[cell]).quality;
     }
     belief_release(&b);
     return 0;

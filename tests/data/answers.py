@@ -6,9 +6,9 @@ sys.path.append(f"{os.path.dirname(os.path.abspath(__file__))}/../golden/belief"
 from reference import reference
 
 
-def write(path, similarity, configs, contexts, share, raw=False):
+def write(path, similarity, configs, contexts, share):
     """similarity (C, V, Q): of each context's questions the first is its train question. contexts: n_tokens, prefill_s,
-    question_s, kv_bytes, each (C). share (C, V): bytes of a config, of kv_bytes. raw: without predictions."""
+    question_s, kv_bytes, each (C). share (C, V): bytes of a config, of kv_bytes."""
     C, V, Q = similarity.shape
     text, similarity = h5py.string_dtype("utf-8"), np.float32(similarity)
     with h5py.File(path, "w") as f:
@@ -33,8 +33,6 @@ def write(path, similarity, configs, contexts, share, raw=False):
             put(f"/cells/{name}", data, float)
         put("/quality/train", similarity[:, :, 0], float)
         put("/quality/test", similarity[:, :, 1:].astype(float).mean(2), float)
-        if raw:
-            return
         fit = reference(similarity[:, :, 0].astype(float), np.zeros((C, V)), np.ones((C, V), int))
         for name, column in zip(("mean", "between", "within"), fit[:3 * V].reshape(V, 3).T):
             put(f"/belief/{name}", column, float)

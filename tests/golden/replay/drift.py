@@ -21,8 +21,8 @@ def draw(rng):
     return np.float32(np.clip(1 - loss, 0, 1)).astype(float)
 
 
-def replay(x, contexts, asked, threshold, raw):
-    answers.write(f"{work}/t.h5", x, CONFIGS, contexts, np.tile(SHARE, (C, 1)), raw)
+def replay(x, contexts, asked, threshold):
+    answers.write(f"{work}/t.h5", x, CONFIGS, contexts, np.tile(SHARE, (C, 1)))
     with open(f"{work}/tiers.json", "w") as f:
         json.dump(dict(evp="tiers", version=1, tiers=[dict(name="ssd", kind="file", uri="/ssd", capacity_bytes=10**15, read_bytes_per_s=READ_S,
                                                            write_bytes_per_s=READ_S, latency_s=LATENCY)]), f)
@@ -36,9 +36,9 @@ def replay(x, contexts, asked, threshold, raw):
     return [(r["context"], r["config"], float(r["quality"])) for r in rows("q.tsv")], int(line["profiled"]), float(line["profiling_s"])
 
 
-def model(x, contexts, asked, threshold, raw):
+def model(x, contexts, asked, threshold):
     mean, std, n = x[:, :, 0].copy(), np.zeros((C, V)), np.ones((C, V), int)
-    predict = lambda: mean if raw else reference(mean, std, n)[3 * V :].reshape(C, V, 2)[:, :, 0]
+    predict = lambda: reference(mean, std, n)[3 * V :].reshape(C, V, 2)[:, :, 0]
     quality, newest, seen, profiled, busy = predict().copy(), [[] for _ in range(C)], [], 0, 0.0
     number, total = np.zeros(C, int), np.bincount(asked, minlength=C)
     since, early = np.zeros(C, int), Q // 2
@@ -72,15 +72,14 @@ def model(x, contexts, asked, threshold, raw):
 worlds = wrong = times = 0
 for seed in range(8):
     for threshold in 0.02, 0.1, 0.3:
-        for raw in False, True:
-            rng = np.random.default_rng(seed)
-            kv = rng.integers(10**8, 10**9, C)
-            contexts = dict(n_tokens=kv // 1000, prefill_s=kv / 6e8, question_s=np.full(C, 0.01), kv_bytes=kv)
-            case = draw(rng), contexts, rng.permutation(np.arange(N) % C), threshold, raw
-            (got, got_n, got_s), (want, want_n, want_s) = replay(*case), model(*case)
-            same = len(got) == len(want) and all(a[:2] == b[:2] and abs(a[2] - b[2]) < 1e-6 for a, b in zip(got, want))
-            worlds, times = worlds + 1, times + want_n
-            wrong += not (same and got_n == want_n and abs(got_s - want_s) < 1e-6)
+        rng = np.random.default_rng(seed)
+        kv = rng.integers(10**8, 10**9, C)
+        contexts = dict(n_tokens=kv // 1000, prefill_s=kv / 6e8, question_s=np.full(C, 0.01), kv_bytes=kv)
+        case = draw(rng), contexts, rng.permutation(np.arange(N) % C), threshold
+        (got, got_n, got_s), (want, want_n, want_s) = replay(*case), model(*case)
+        same = len(got) == len(want) and all(a[:2] == b[:2] and abs(a[2] - b[2]) < 1e-6 for a, b in zip(got, want))
+        worlds, times = worlds + 1, times + want_n
+        wrong += not (same and got_n == want_n and abs(got_s - want_s) < 1e-6)
 good = wrong == 0 and times > 0
 print(f"{'ok' if good else 'FAIL'} drift: {worlds} worlds of {N} requests, contexts profiled again {times} times, {wrong} worlds unlike the model")
 sys.exit(not good)
