@@ -1,4 +1,4 @@
-/* drift_log.c - evp-drift --served: answers from logs, compared with the untouched cache's by the embedder. */
+/* drift_log.c - evp-drift --served: answers from logs, compared with the uncompressed cache's by the embedder. */
 #include "drift/drift_served.h"
 #include "base/log.h"
 #include "cmd/backend_say.h"
@@ -21,8 +21,8 @@ static void say(const struct served *s)
     if (s->n_before)
         log_info("%" PRId64 " served answers are not newer than the state", s->n_before);
     if (s->n_alone)
-        log_warn("%d of %d served answers have no answer of the untouched cache to the same question, neither in the "
-                 "table nor in the logs",
+        log_warn("%d of %d served answers have no answer of the uncompressed cache to the same question, neither in "
+                 "the table nor in the logs",
                  s->n_alone, s->n_alone + s->n_pairs);
 }
 

@@ -1,6 +1,6 @@
 /* evp-drift - which contexts no longer have the quality that their plan promises, with few answers.
  *
- * Compares the placed variant's answers to new questions with the untouched cache's: computed by evp-profile and
+ * Compares the placed variant's answers to new questions with the uncompressed cache's: computed by evp-profile and
  * evp-score (drift_ask.c), or served and logged (drift_log.c). drift/drift_test.h has the test. Order of writing: the
  * list, then the state, then the answers are removed; so the same command goes on after an interruption.
  */
@@ -63,9 +63,9 @@ static const struct tool tool = {
     .min_operands = 2,
     .max_operands = 2,
     .about =
-        "For every context that MANIFEST keeps compressed, the placed variant and the untouched cache answer a few new "
-        "questions (--questions is required). Contexts whose answers differ more than TABLE (evp-score) promised are "
-        "written to FILE (--output is required).\n"
+        "For each compressed context in MANIFEST, both the placed variant and the uncompressed cache answer a few new "
+        "questions (--questions is required). Contexts whose answers differ more than TABLE (evp-score) promised "
+        "are written to FILE (--output is required).\n"
         "\n"
         "FILE is a list for evp-profile --cells: all configs of TABLE for the new questions about these contexts; an "
         "empty list, if none moved.\n"

@@ -59,7 +59,7 @@ static const struct opt opts[] = {
              "refuse a log if a smaller share of its accesses goes to contexts of the table"),
     OPT_BOOL(0, "access-empty", &cfg.access_empty, "let logs that count no use of any context evict everything"),
     OPT_TEXT(0, "rules", &cfg.rules, "FILE", "quality floors and pinned tiers, by context"),
-    OPT_TEXT(0, "previous", &cfg.previous, "FILE", "manifest in force; operations lead from it to the new one"),
+    OPT_TEXT(0, "previous", &cfg.previous, "FILE", "manifest in force; the new one lists the operations that turn it into the new plan"),
     OPT_HEAD("Objective"),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
     OPT_REAL(0, "target-quality", &cfg.target_quality, 0, 1,
@@ -370,7 +370,7 @@ static int find_alpha(struct run *run, struct err *err)
     return 0;
 }
 
-/* What serves contexts that are not stored: serving systems find the longest beginning. The greedy algorithms, prices
+/* What serves contexts that are not stored: serving systems find the longest prefix. The greedy algorithms, prices
  * of load, a promised TTFT and live plans take every context for itself. */
 static int take_sharing(struct placement_input *in, struct err *err)
 {

@@ -69,10 +69,10 @@ static const struct opt opts[] = {
     OPT_HEAD("Answers"),
     OPT_MAX_NEW_TOKENS(&cfg.max_new_tokens),
     OPT_PICK(0, "measure", &cfg.measure, "answers|likelihood",
-             "what variants are measured by: their own answers, or how likely they make those of the untouched cache"),
+             "what variants are measured by: their own answers, or how likely they make the uncompressed cache's"),
     OPT_REAL(0, "temperature", &cfg.temperature, 0, 100,
-             "sample a second answer of the untouched cache to each question at this temperature, to measure how alike "
-             "two good answers are; 0: no second answer (default: 0.3, with --cells and --chosen 0)"),
+             "sample a second answer of the uncompressed cache to each question at this temperature, to measure how "
+             "alike two good answers are; 0: no second answer (default: 0.3, with --cells and --chosen 0)"),
     OPT_PICK(
         0, "decode-times", &cfg.decode_times, "auto|on|off",
         "time a token of an answer over each variant, at batch 1, 8 and 32; costs a twentieth of a usual profile's "

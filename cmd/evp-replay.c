@@ -86,7 +86,7 @@ static const struct tool tool = {
         "that --contexts draws them, or one of libCacheSim (.oracleGeneral).\n"
         "\n"
         "--assume takes the place of a table: bytes and times are computed from --model and --gpu, and a prompt finds "
-        "what is held of its beginning (docs/replay.md).\n"
+        "what is held of its prefix (docs/replay.md).\n"
         "\n"
         "Policies: prefill stores nothing. fifo, lru, lfu, gdsf, s3fifo, sieve are caches; lru+kivi:bits=4 compresses "
         "everything. priority:FILE evicts the lowest count of an access log. belady knows the future. evicpress and "
@@ -98,8 +98,8 @@ static const struct tool tool = {
         "live follows the requests, as evp_plan_used() does, live=FILE from what a manifest stores; with live:500 one "
         "weighs e times less after 500 others.\n"
         "\n"
-        "drift is night, and profiles a context again, when a GPU is idle, whose answers are worse than predicted by "
-        "more than 0.3, or with drift:0.1 by more than 0.1.",
+        "drift: like night, but when a GPU is idle it re-profiles contexts whose answers fall more than 0.3 below "
+        "prediction, with drift:0.1 more than 0.1.",
     .examples = "  evp-replay table.h5 --tiers tiers.json --trace access.jsonl \\\n"
                 "      --policy lru,s3fifo,night -o replay.tsv\n"
                 "  evp-replay table.h5 -t tiers.json --trace poisson:2,20000 \\\n"
@@ -459,7 +459,7 @@ static int run_all(struct run *run, struct err *err)
     replay_out_head(&run->out, &run->in.tiers);
     replay_requests_head(&run->requests);
     log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
-             cfg.assume ? "beginnings" : "contexts", cfg.contexts ? ", by " : "", cfg.contexts ? cfg.contexts : "",
+             cfg.assume ? "prefixes" : "contexts", cfg.contexts ? ", by " : "", cfg.contexts ? cfg.contexts : "",
              run->trace.n - run->world.warm);
     summary_int("requests", run->trace.n);
     summary_int("contexts", run->in.table.n_contexts);

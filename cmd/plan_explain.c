@@ -49,7 +49,7 @@ void plan_explain_quality(const struct placement_plan *p)
     double unrelated = score_unrelated(&p->in->table), same = score_same_meaning(&p->in->table);
 
     if (!isnan(unrelated) && !isnan(same))
-        log_info("quality 1 = same answers; second answers of the untouched cache score %.3f, unrelated ones %.3f",
+        log_info("quality 1 = same answers; second answers of the uncompressed cache score %.3f, unrelated ones %.3f",
                  same, unrelated);
     else if (!isnan(unrelated))
         log_info("quality 1 = same answers; unrelated ones score %.3f", unrelated);

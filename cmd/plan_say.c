@@ -67,7 +67,7 @@ static void say_tier(const struct placement_plan *p, int tier)
              *pool ? " of pool " : "", pool, plan_text_price(price, p->plan.price[tier]));
 }
 
-/* Contexts that find a beginning stored. */
+/* Contexts that find a prefix stored. */
 static void say_served(const struct placement_plan *p, const struct placement_bill *bill)
 {
     double uses = 0;

@@ -39,7 +39,7 @@ void profile_say_plan(const struct grid *g, const char *output)
                  g->n_contexts, (long long)g->n_tokens, (long long)g->n_variants, (long long)g->n_questions,
                  (long long)g->n_answers, g->max_new_tokens);
     if (g->n_sampled > 0)
-        log_info("and %lld more answers of the untouched cache, sampled at temperature %g, to measure how alike two "
+        log_info("and %lld more answers of the uncompressed cache, sampled at temperature %g, to measure how alike two "
                  "good answers are",
                  (long long)g->n_sampled, g->temperature);
 }

@@ -87,10 +87,11 @@ static void say_facts(const struct table *t)
     int n, other;
     struct err err;
 
-    log_info("facts: the share of the untouched answers' numbers, dates, names and negations that is kept "
+    log_info("facts: the share of numbers, dates, names and negations in the uncompressed cache's answers that is kept "
              "(docs/profiling.md); similarity hardly sees them");
     if (exact_languages(t, &n, &other, &err) == 0 && other)
-        log_info("%d of %d untouched answers are not in English: facts there are numbers and dates in digits alone",
+        log_info("%d of %d answers of the uncompressed cache are not in English: facts there are numbers and dates in "
+                 "digits alone",
                  other, n);
 }
 
@@ -99,12 +100,12 @@ static void say_scale(const struct table *t)
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
 
     if (*t->measure) {
-        log_info("mean quality over %d contexts: how likely, per token, variants make the answers of the untouched "
+        log_info("mean quality over %d contexts: how likely, per token, variants make the answers of the uncompressed "
                  "cache, compared with that cache",
                  t->n_contexts);
         return;
     }
-    log_info("mean quality over %d contexts: similarity to the answers of the untouched cache", t->n_contexts);
+    log_info("mean quality over %d contexts: similarity to the answers of the uncompressed cache", t->n_contexts);
     if (isnan(unrelated))
         log_info("the quality of unrelated answers is unknown: no context has two questions");
     else
@@ -113,7 +114,7 @@ static void say_scale(const struct table *t)
                  unrelated);
     if (!isnan(same))
         log_info(
-            "second answers of the untouched cache, sampled at temperature %g, score %.3f: so near is the model to "
+            "second answers of the uncompressed cache, sampled at temperature %g, score %.3f: so near is the model to "
             "itself",
             t->temperature, same);
     say_facts(t);
@@ -122,7 +123,7 @@ static void say_scale(const struct table *t)
 static void say_speed(const struct table *t, enum score_detail detail)
 {
     if (score_has_speed(t))
-        log_info("tok/s@%d: tokens per second of %d answers that decode together, relative to the untouched cache%s",
+        log_info("tok/s@%d: tokens per second of %d answers that decode together, relative to the uncompressed cache%s",
                  table_batch[TABLE_BATCHES - 1], table_batch[TABLE_BATCHES - 1],
                  detail == SCORE_ALL ? "; so @1 and @8" : " (-v: of 1 and 8, too)");
 }
@@ -159,8 +160,8 @@ static const char *speed_cells(char out[SPLIT_CELLS], const struct table *t, int
     return out;
 }
 
-/* The column after the size: how much less is read than of the untouched cache, where a config keeps what it does not
- * read. v < 0: its head. */
+/* The column after the size: how much less is read than of the uncompressed cache, where a config keeps what it does
+ * not read. v < 0: its head. */
 static const char *read_cell(char out[TEXT_SHORT], const struct table *t, int v)
 {
     double read = v < 0 ? (double)NAN : table_read_frac(t, v);

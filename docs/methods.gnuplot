@@ -3,8 +3,8 @@ set terminal svg size 1040,620 font "sans,12" background "white" noenhanced
 set output "methods.svg"
 set datafile separator tab
 set multiplot layout 1,2
-set xlabel "size / size of the untouched cache"
-set ylabel "cosine of answers with those of the untouched cache"
+set xlabel "size / size of the uncompressed cache"
+set ylabel "cosine of answers with those of the uncompressed cache"
 set logscale x
 set xrange [0.08:1.1]
 set yrange [*:1.02]

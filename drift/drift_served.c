@@ -1,4 +1,4 @@
-/* drift_served.c - a server's log line by line, and the untouched cache's answers to the same questions. */
+/* drift_served.c - a server's log line by line, and the uncompressed cache's answers to the same questions. */
 #include "drift/drift_served.h"
 
 #include "logs/archive.h"
@@ -37,12 +37,12 @@ static bool is_wanted(struct served *s, const char *id, const char *config, stru
     const struct drift_context *context = c < 0 ? NULL : &s->d->at[c];
 
     a->context = c;
-    a->untouched = strcmp(config, "none") == 0;
+    a->uncompressed = strcmp(config, "none") == 0;
     bool placed = context && strcmp(config, s->d->table->config_name[context->config]) == 0;
     bool before = placed && a->time > 0 && a->time <= context->asked_until;
-    s->n_other += !placed && !(context && a->untouched);
+    s->n_other += !placed && !(context && a->uncompressed);
     s->n_before += before;
-    return context && (a->untouched || (placed && !before));
+    return context && (a->uncompressed || (placed && !before));
 }
 
 static int add_line(void *arg, const char *line, size_t n, struct err *err)
@@ -102,7 +102,7 @@ static int put_key(struct buf *key, int context, const char *question)
     return buf_failed(key) ? MAP_NOMEM : 0;
 }
 
-/* The untouched cache's answers: in the map by question, in `answer` by the map's number. */
+/* The uncompressed cache's answers: in the map by question, in `answer` by the map's number. */
 struct references {
     struct map questions;
     struct {
@@ -135,7 +135,7 @@ static int find_references(struct references *r, const struct served *s)
             code = add_reference(r, c, t->question_text[q], t->answer_text[table_answer(t, q, 0)]);
     }
     for (int i = 0; i < s->n && !code; i++)
-        if (s->at[i].untouched)
+        if (s->at[i].uncompressed)
             code = add_reference(r, s->at[i].context, s->at[i].question, s->at[i].answer);
     return code;
 }
@@ -147,7 +147,7 @@ int served_pair(struct served *s, struct err *err)
 
     for (int i = 0; i < s->n && !code; i++) {
         struct served_answer *a = &s->at[i];
-        if (a->untouched)
+        if (a->uncompressed)
             continue;
         code = put_key(&r.key, a->context, a->question);
         int at = code ? -1 : map_find(&r.questions, r.key.at, r.key.n);

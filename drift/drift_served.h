@@ -13,9 +13,9 @@
 struct served_answer {
     int context; // index in d->at
     char *question, *answer;
-    bool untouched;        // the untouched cache's
+    bool uncompressed;     // the uncompressed cache's
     double time;           // 0: unknown
-    const char *reference; // the untouched cache's answer to this question; borrowed; NULL: none
+    const char *reference; // the uncompressed cache's answer to this question; borrowed; NULL: none
 };
 
 struct served {

@@ -1,10 +1,10 @@
 /* drift_test.h - has the mean similarity of a context's answers fallen below what the plan relies on? Arithmetic alone.
  *
- * Null hypothesis: given everything before it, the expected similarity of a variant's answer to the untouched cache's
- * is at least `floor`, whatever its distribution on [0, 1]. A bet of strength b multiplies its wealth by 1 + b / (1 -
- * floor) * (floor - x) for each similarity x. Under the null hypothesis no bet can expect to grow, so neither can their
- * mean (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86, 2024: the hedged
- * capital process, one side). Looking after every answer, and stopping when one likes, changes nothing.
+ * Null hypothesis: given everything before it, the expected similarity of a variant's answer to the uncompressed
+ * cache's is at least `floor`, whatever its distribution on [0, 1]. A bet of strength b multiplies its wealth by 1 + b
+ * / (1 - floor) * (floor - x) for each similarity x. Under the null hypothesis no bet can expect to grow, so neither
+ * can their mean (Waudby-Smith and Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86, 2024:
+ * the hedged capital process, one side). Looking after every answer, and stopping when one likes, changes nothing.
  *
  * Drift may begin on any night, so wealth below 1 is lifted to 1 before a night begins. What results is an e-detector
  * (Shin, Ramdas, Rinaldo, "E-detectors: a nonparametric framework for sequential change detection", arXiv:2203.03532):

@@ -16,7 +16,7 @@
 
 enum { EVP_METHOD_WHY = 256 }; // bytes of a failure's text, its NUL included
 
-/* One kv head of the full cache of one context. Later versions add members at the end. */
+/* One kv head of the uncompressed cache of one context. Later versions add members at the end. */
 struct evp_head {
     int32_t layer, head;          // from 0; head: of the layer's kv heads
     int32_t n_layers, n_kv_heads; // of the model

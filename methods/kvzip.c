@@ -1,7 +1,7 @@
 /* kvzip - keeps what the model reads when it repeats the context, in as many pairs as all heads of all layers share.
  *
  * The text is divided into chunks of 2,048 tokens. After the prefill the model is asked to repeat one after the other,
- * and reads the request and the chunk again, with the whole cache before them (engine/transformer/repeat.c):
+ * and reads the request and the chunk again, with the uncompressed cache before them (engine/transformer/repeat.c):
  *
  *     score[h][t] = max over tokens i of the block and the H/G query heads of the group of A[i][t]
  *

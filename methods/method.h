@@ -1,9 +1,9 @@
 /* method.h - KV-cache compression methods: what a method sees and says, and the registry. variants/ makes variants by
  * them.
  *
- * Methods work after the context is prefilled once. They see the full cache and the side outputs that they declare in
- * `needs`; every config of every method is derived from that one prefill. A config is a chain of stages, at most one of
- * each kind, in this order:
+ * Methods work after the context is prefilled once. They see the uncompressed cache and the side outputs that they
+ * declare in `needs`; every config of every method is derived from that one prefill. A config is a chain of stages, at
+ * most one of each kind, in this order:
  *     budget     distributes the pairs that a layer keeps over its heads by their scores, or rewrites the scores, or
  *                both
  *     drop       scores each KV pair; each head keeps its highest scores: as many pairs as the budget gives it, or

@@ -47,9 +47,9 @@ struct believed {
  * is no such context), then four rounds of EM over all cells. between is then drawn towards the common ratio of between
  * to within over all configs, with weight 10 / (9 + contexts), because few contexts say little about a variance.
  *
- * One context says nothing of it: so a tenth of `within`, the usual ratio, counts as the `between` of five contexts
- * more. The mean itself is in doubt, too: its error's variance is that of a mean of independent contexts, each with
- * between + within / questions, and enters a prediction as far as that leans on the mean.
+ * A single context gives no estimate of `between`, so we add five pseudo-contexts with between = within / 10, the usual
+ * ratio. The mean has an error of its own, whose variance is that of a mean of independent contexts, (between + within /
+ * questions) / n; it enters a prediction as far as that leans on the mean.
  *
  * Where no cell of any config has two questions, within explains all variance of
  * a config's means, or with one context is 0.07, as usual. Returns 0 or ERR_NOMEM. */

@@ -1,4 +1,4 @@
-/* forest.h - contexts whose tokens begin with another's. Whoever asks about a context finds the longest beginning of it
+/* forest.h - contexts whose tokens begin with another's. Whoever asks about a context finds the longest prefix of it
  * that is stored, and computes the rest: a context that is not stored gains from one that is.
  *
  * The tokens of all contexts form trees. A node is a context, or a place where contexts part. Its tokens are those of
@@ -9,7 +9,7 @@
  *     else what serves the parent; a root gains nothing
  *
  * and each of its uses gains what that saves over computing everything (seconds of prefill, less reading and
- * decompression, less the quality that a compressed beginning costs). So the utility of a plan is
+ * decompression, less the quality that a compressed prefix costs). So the utility of a plan is
  *
  *     sum over stored contexts of their utility  +  sum over the other nodes of (recompute + frequency * gain)
  *

@@ -38,11 +38,11 @@ struct object_cache_kind {
     int (*open)(struct object_cache *c, struct err *err);
     void (*hit)(struct object_cache *c, int32_t object);
     void (*insert)(struct object_cache *c, int32_t object);
-    int32_t (*choose)(struct object_cache *c, int32_t coming); // who leaves next
+    int32_t (*choose)(struct object_cache *c, int32_t coming); // the object to evict next
     void (*evict)(struct object_cache *c, int32_t object);     // takes it out of its queues; NULL: as `remove`
     void (*remove)(struct object_cache *c, int32_t object);
     bool renews;  // a second hit at the same time changes nothing but the order of those hit
-    bool looks;   // knows the future: inserts before it evicts, for who comes may be who leaves
+    bool looks;   // knows the future: inserts before evicting: the new object may be the victim
     bool forward; // of objects that come together, the first is inserted first
 };
 

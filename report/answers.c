@@ -1,5 +1,5 @@
-/* answers.c - answers of the whole cache and of a variant side by side: one typical example for each config, and the
- * best, the middle and the worst of one context.
+/* answers.c - answers of the uncompressed cache and of a variant side by side: one typical example for each config,
+ * and the best, the middle and the worst of one context.
  */
 #include "profiler/score/facts.h"
 #include "report/report_internal.h"
@@ -64,7 +64,7 @@ static void put_marked(struct buf *out, const struct told *a, const struct told 
 struct pair {
     const char *title, *question, *other_name;
     struct told whole, other;
-    double similarity, facts; // facts NAN: none in the whole cache's answer, or not known
+    double similarity, facts; // facts NAN: none in the uncompressed cache's answer, or not known
 };
 
 static void put_pair(struct buf *out, struct pair *p)
@@ -80,7 +80,7 @@ static void put_pair(struct buf *out, struct pair *p)
         buf_printf(out, ", facts kept %.0f %%", 100 * p->facts);
     buf_adds(out, "</span></h3>\n<p class=\"question\">");
     html_short(out, p->question, MAX_TEXT);
-    buf_adds(out, "</p>\n<div class=\"pair\">\n<div><h4>whole cache</h4>\n<p>");
+    buf_adds(out, "</p>\n<div class=\"pair\">\n<div><h4>uncompressed cache</h4>\n<p>");
     put_marked(out, &p->whole, &p->other, "del");
     buf_adds(out, "</p></div>\n<div><h4>");
     html_text(out, p->other_name);
@@ -131,9 +131,9 @@ static void put_sampled(struct buf *out, const struct table *t)
     }
     if (best < 0)
         return;
-    put_pair(out, &(struct pair){ .title = "the whole cache, asked again",
+    put_pair(out, &(struct pair){ .title = "the uncompressed cache, asked again",
                                   .question = t->question_text[best],
-                                  .other_name = "whole cache, sampled",
+                                  .other_name = "uncompressed cache, sampled",
                                   .whole = told_of(t, best, 0),
                                   .other = { .text = t->sampled_text[best] },
                                   .similarity = (double)t->sampled_similarity[best],
@@ -194,7 +194,7 @@ void answers_examples(struct buf *out, const struct report *r)
         "<section>\n<h2 id=\"answers\">What changed in the answers</h2>\n<p>%d of %d answers are those of the whole "
         "cache, word for word. Of the others, one for each config whose similarity is typical of it. Facts are "
         "numbers, dates, names and negations: <mark>kept</mark>, <del>lost</del>, "
-        "<ins>not in the whole cache's answer</ins>.</p>\n"
+        "<ins>not in the uncompressed cache's answer</ins>.</p>\n"
         "<div class=\"examples\">\n",
         unchanged, answers);
     for (int i = 0; i < n; i++)

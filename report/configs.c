@@ -114,13 +114,14 @@ static void put_scale(struct buf *out, const struct table *t, const struct colum
     double unrelated = score_unrelated(t), same = score_same_meaning(t);
     struct score_resolution r = score_resolve(t, SPLIT_TEST);
 
-    buf_adds(out,
-             "<p class=\"note\">Quality: mean similarity to the answers of the whole cache; 1: the same answers. It "
-             "hardly notices a wrong date, name or number.");
+    buf_adds(out, "<p class=\"note\">Quality: mean similarity to the answers of the uncompressed cache; 1: the same "
+                  "answers. It hardly notices a wrong date, name or number.");
     if (!isnan(unrelated))
         buf_printf(out, " Unrelated answers, to other questions about the same context, score %.3f.", unrelated);
     if (!isnan(same))
-        buf_printf(out, " The whole cache, asked again at temperature %g, scores %.3f against its own first answers.",
+        buf_printf(out,
+                   " The uncompressed cache, asked again at temperature %g, scores %.3f against its own first "
+                   "answers.",
                    t->temperature, same);
     if (r.pairs > 2 * r.told)
         buf_printf(out,
@@ -129,11 +130,13 @@ static void put_scale(struct buf *out, const struct table *t, const struct colum
                    r.pairs, r.pairs - r.told);
     if (columns->facts)
         buf_adds(out,
-                 " Facts: numbers, dates, names and negations of the whole cache's answer that the variant's keeps.");
+                 " Facts: numbers, dates, names and negations of the uncompressed cache's answer that the variant's "
+                 "keeps.");
     if (columns->speed)
         buf_adds(
             out,
-            " Tokens/s: of as many answers as the batch says, decoding together; 1: as fast as over the whole cache.");
+            " Tokens/s: of as many answers as the batch says, decoding together; 1: as fast as over the uncompressed "
+            "cache.");
     if (columns->gold)
         buf_adds(out, " Gold is the score with the datasets' own answers and metrics.");
     buf_adds(out, " &#177;: standard error over contexts.</p>\n");

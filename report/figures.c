@@ -206,7 +206,7 @@ static void title_of(char out[256], const struct by_method *b, int v, double qua
 static void put_scale(struct chart *c, const struct table *t)
 {
     if (t->temperature > 0)
-        chart_level(c, score_same_meaning(t), "whole cache, asked again");
+        chart_level(c, score_same_meaning(t), "uncompressed cache, asked again");
     chart_level(c, score_unrelated(t), "unrelated answers");
 }
 

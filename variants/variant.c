@@ -1,4 +1,4 @@
-/* variant.c - from a full cache and its scores to a variant: selects and gathers rows, and has them packed.
+/* variant.c - from an uncompressed cache and its scores to a variant: selects and gathers rows, and has them packed.
  *
  * Everything large is on the device, in the pool: after the scores, variant by variant, rows, which stay, and above
  * them the memory for making the variant. Only VARIANT_PAYLOAD copies a payload's data (kept positions, packed tensors)

@@ -1,4 +1,4 @@
-/* variant.h - the way from a full cache to its variants:
+/* variant.h - the way from an uncompressed cache to its variants:
  *
  *     compressor_new(&full, configs, n, &err)                 the scores that the configs need, each once
  *     compressor_variant(c, configs[i], detail, &v, &err)     the rows of one variant
@@ -14,7 +14,7 @@ struct variant {
     const struct config *config; // borrowed
     struct kv_shape shape;
     int n_tokens;                // the context's original length: the position of the next token
-    struct kv_rows *rows;        // [L * G]; rows are in the pool, for `none` in the full cache
+    struct kv_rows *rows;        // [L * G]; rows are in the pool, for `none` in the uncompressed cache
     int64_t bytes, bytes_read;   // of all tensors; of what is read to answer, less with methods that have `stored`
     double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
     /* Seconds to make this variant alone, including scoring even where scores were reused; and to restore plain rows

@@ -48,7 +48,7 @@ struct compressor {
 const struct scores *compressor_scores(const struct compressor *c, const struct config_stage *stage);
 double compressor_seconds(const struct compressor *c, const struct config *config); // to compute what a config needs
 
-/* Rounds the numbers of a full cache to bf16. */
+/* Rounds the numbers of an uncompressed cache to bf16. */
 int round_cache(const struct kv_full *full, struct err *err) MUST_CHECK;
 
 /* For a quantiser that works in host memory: codes all layers of a variant, and replaces its rows by what decoding

@@ -6,11 +6,11 @@
  *     struct session *s = session_new(engine, &err); // all other memory of the plan
  *     session_prefill(s, &want, &seconds, &err);     // the context, once
  *     session_repeat(s, &want, &err);                // what methods need besides
- *     compressor_variant(c, &config, ...);           // variants/: full cache -> variants
+ *     compressor_variant(c, &config, ...);           // variants/: uncompressed cache -> variants
  *     session_decode(s, &job, answers, &err);        // all variants and questions in one batch
  *
- * engine: weights, immutable, shared by sessions. session: one context's full cache, and all memory for work on it.
- * Tools never see a tensor.
+ * engine: weights, immutable, shared by sessions. session: one context's uncompressed cache, and all memory for work
+ * on it. Tools never see a tensor.
  */
 #ifndef EVP_ENGINE_H
 #define EVP_ENGINE_H
@@ -68,7 +68,7 @@ enum plan_area {
     PLAN_ANGLES,    // rotary embedding
     PLAN_PASS,      // activations of one pass
     PLAN_SCRATCH,   // scratch of ops
-    PLAN_CONTEXT,   // the full cache
+    PLAN_CONTEXT,   // the uncompressed cache
     PLAN_SIDE,      // saved by prefill for methods
     PLAN_SCORES,    // of all methods
     PLAN_VARIANTS,  // rows of the variants that are answered together

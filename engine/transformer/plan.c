@@ -16,7 +16,7 @@
 const char *const plan_area_name[PLAN_AREAS] = {
     [PLAN_WEIGHTS] = "weights",       [PLAN_LOADING] = "reading them",
     [PLAN_ANGLES] = "rotary angles",  [PLAN_PASS] = "activations",
-    [PLAN_SCRATCH] = "scratch",       [PLAN_CONTEXT] = "the full cache",
+    [PLAN_SCRATCH] = "scratch",       [PLAN_CONTEXT] = "the uncompressed cache",
     [PLAN_SIDE] = "queries and sums", [PLAN_SCORES] = "scores",
     [PLAN_VARIANTS] = "variants",     [PLAN_SEQUENCES] = "questions and answers",
 };

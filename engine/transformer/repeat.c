@@ -4,9 +4,9 @@
  *
  *     the request | the end of the chat template | the chunk again        = the block, at positions T, T + 1, ...
  *
- * with the whole cache before it. Only the scores are made of fewer keys: in every layer the block's queries attend to
- * the cache's first REPEAT_SINK keys, the chunk's keys and, causally, the block's own. A key of the chunk gets the
- * largest weight that any query of its group gives it.
+ * with the uncompressed cache before it. Only the scores are made of fewer keys: in every layer the block's queries
+ * attend to the cache's first REPEAT_SINK keys, the chunk's keys and, causally, the block's own. A key of the chunk
+ * gets the largest weight that any query of its group gives it.
  *
  * One store holds these keys in this order: sink, chunk, block. So the attention for the scores is that of a text whose
  * last tokens are the pass's own, and the hidden states' attention is that of a question over a variant.

@@ -1,4 +1,4 @@
-/* session.c - a session's memory; one context's full cache, filled pass by pass; and logits for comparison.
+/* session.c - a session's memory; one context's uncompressed cache, filled pass by pass; and logits for comparison.
  *
  * session_prefill() stops the last layer at its keys and values, since a context's own output is not used. A failure
  * leaves the session without a context.

@@ -48,7 +48,8 @@ static void add_to_sample(struct sample *s, const struct map *configs, const str
 }
 
 /* Whether a context that nobody has profiled may be stored under a config: the quality must keep the manifest's floor,
- * as far as those of the other contexts spread. Floors of single questions and facts only the untouched cache keeps. */
+ * as far as those of the other contexts spread. Floors of single questions and facts only the uncompressed cache
+ * keeps. */
 static bool may_offer(const struct manifest *m, const char *config, const struct sample_config *s)
 {
     double quality = s->quality / s->n, variance = fmax(s->quality2 / s->n - quality * quality, 0);

@@ -3,7 +3,7 @@
  * A prefill takes the time of its operations. Answers take the time of their operations, those of attention to the
  * context at a lower rate, or of the bytes that their steps read, whichever is longer: each step reads the weights and
  * the rows of all variants that are answered together, in bf16. Variants are answered together as far as they fit next
- * to the weights and the full cache. profiler/score/serving.h has the assumed shares of a GPU's peaks.
+ * to the weights and the uncompressed cache. profiler/score/serving.h has the assumed shares of a GPU's peaks.
  */
 #ifndef EVP_FORECAST_H
 #define EVP_FORECAST_H

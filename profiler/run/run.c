@@ -441,7 +441,7 @@ static int by_length(const void *a, const void *b)
     return ((const struct question_ids *)a)->n - ((const struct question_ids *)b)->n;
 }
 
-/* Measures the time of a question for a user: the one of median length, alone, over the full cache. It is short
+/* Measures the time of a question for a user: the one of median length, alone, over the uncompressed cache. It is short
  * compared with the rest, so it is always measured several times. */
 static int time_question(struct context_run *c, struct err *err)
 {

@@ -392,7 +392,7 @@ def pyramid(S, drop, L, layer, window=64, beta=20):
 
 
 def parse_configs(text):
-    """[[(method, {name: number})]] of a list without ranges; the untouched cache first."""
+    """[[(method, {name: number})]] of a list without ranges; the uncompressed cache first."""
     configs = [[]]
     for config in text.split(","):
         stages = []
@@ -530,7 +530,7 @@ def options(words):
     p.add_argument("--model", default="synthetic:llama-3.1-8b", help="one of " + ", ".join(MODELS))
     p.add_argument("--dtype", default="bf16", choices=("bf16", "f32"))
     p.add_argument("--tokens", type=int, default=32768, help="of the context")
-    p.add_argument("--configs", default=CONFIGS, help="without ranges; the untouched cache is always among them")
+    p.add_argument("--configs", default=CONFIGS, help="without ranges; the uncompressed cache is always among them")
     p.add_argument("--questions", type=int, default=50)
     p.add_argument("--question-tokens", type=int, default=32)
     p.add_argument("--shared", type=int, default=0, help="leading tokens that all questions have in common")

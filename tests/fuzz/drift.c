@@ -53,8 +53,8 @@ static void read_served(const struct drift *d, const char *path)
         for (int i = 0; i < s.n; i++) {
             const struct served_answer *a = &s.at[i];
             n_pairs += a->reference != NULL;
-            if (a->context != 0 || !(a->time >= 0) || (a->untouched && a->reference) ||
-                (strcmp(a->question, "q") == 0 && !a->untouched && strcmp(a->reference, "yes") != 0))
+            if (a->context != 0 || !(a->time >= 0) || (a->uncompressed && a->reference) ||
+                (strcmp(a->question, "q") == 0 && !a->uncompressed && strcmp(a->reference, "yes") != 0))
                 abort();
         }
         if (n_pairs != s.n_pairs || s.n_skipped + s.n_other + s.n_before + s.n > s.n_lines)

@@ -2,7 +2,7 @@
  * by context, question and config, so that two runs can be compared with cmp.
  *
  * A line has the number of tokens too, because different ids can read alike; the bytes of the variant; and after
- * evp-score the similarity to the answer with the untouched cache.
+ * evp-score the similarity to the answer with the uncompressed cache.
  */
 #include "base/json.h"
 #include "profiler/table/table.h"

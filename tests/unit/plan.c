@@ -153,8 +153,8 @@ Test(plan, refuses_with_the_numbers)
     cr_assert_lt(plan.variants, CONFIGS);
     cr_assert_eq(plan.total, minimum);
     cr_assert_eq(plan_in(e, &work, minimum - 1, &plan, &err), ERR_NOMEM);
-    cr_assert(strstr(err.msg, "1000 tokens need") && strstr(err.msg, "weights") && strstr(err.msg, "the full cache") &&
-                  strstr(err.msg, "may be taken"),
+    cr_assert(strstr(err.msg, "1000 tokens need") && strstr(err.msg, "weights") &&
+                  strstr(err.msg, "the uncompressed cache") && strstr(err.msg, "may be taken"),
               "%s", err.msg);
     cr_assert(!strstr(err.msg, "it fits"), "the limit is the caller's: %s", err.msg);
     engine_close(e);
@@ -164,7 +164,8 @@ Test(plan, refuses_with_the_numbers)
 /* ---- a GPU's shape ---------------------------------------------------------- */
 
 /* Llama 3.1 8B in bf16, 128k tokens, 40 variants and 50 questions on a device of 80 GB: planned in groups, though the
- * variants together are larger than the device. On one of 40 GB the weights and the full cache fit, and no more. */
+ * variants together are larger than the device. On one of 40 GB the weights and the uncompressed cache fit, and no
+ * more. */
 Test(plan, a_long_context_of_8b_fits_in_80_gb)
 {
     enum { VARIANTS = 40, ASK = 50, TOKENS = 131072 };
@@ -201,7 +202,7 @@ Test(plan, a_long_context_of_8b_fits_in_80_gb)
     pretended = (struct device_memory){ 40000000000, 39000000000 };
     plan = (struct engine_plan){ 0 };
     cr_assert_eq(engine_plan(e, &work, 1, &plan, &err), ERR_NOMEM);
-    cr_assert(strstr(err.msg, "131072 tokens need") && strstr(err.msg, "the full cache 16.0 GiB") &&
+    cr_assert(strstr(err.msg, "131072 tokens need") && strstr(err.msg, "the uncompressed cache 16.0 GiB") &&
                   strstr(err.msg, "may be taken"),
               "%s", err.msg);
     /* As much as it says is enough, and hardly less. */

@@ -1,4 +1,4 @@
-# Answers that a server gave: only those of what is placed count; the untouched cache's come from the table or from the log.
+# Answers that a server gave: only those of what is placed count; the uncompressed cache's come from the table or from the log.
 # Nothing is profiled. Lines that are no answers are counted.
 . "$TOP/tests/cli/drift/drift.inc"
 "$BUILD/tests/tools/answers" every-table.h5 >answers

@@ -174,7 +174,7 @@ def untouched():
         ask(path, body)
         sent = body if isinstance(body, bytes) else json.dumps(body).encode()
         same += llama.asked[-1] == sent and len(llama.restored) == n
-    print("untouched:", same, "of 10;", ask("/any?x=1", None, "GET")[2])
+    print("uncompressed:", same, "of 10;", ask("/any?x=1", None, "GET")[2])
 
 
 def goes_on(what, prompt=first):

@@ -32,7 +32,7 @@ for n in 1 2; do
 	night || tail -n 3 night.log
 	steps
 done
-# Nothing but silence is served, where the untouched cache says a word.
+# Nothing but silence is served, where the uncompressed cache says a word.
 python3 - <<'END'
 import json
 placed = [p for p in map(json.loads, list(open("world/manifest.jsonl"))[1:-1]) if p.get("payload") and p["config"] != "none"]

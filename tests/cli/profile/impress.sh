@@ -1,5 +1,5 @@
 # impress keeps all bytes, and the table has how many of them are read: those of its rows, and the keys of the probe heads.
-# load=1 reads all, and answers as the untouched cache. Tables are united with bytes read on one side alone.
+# load=1 reads all, and answers as the uncompressed cache. Tables are united with bytes read on one side alone.
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "no h5py"
 printf '{"id":"%s","text":"The fox jumps over Reginald, and the dog sees it from the %s.","ask":" {question}"}\n' a hill b wood >c.jsonl
 printf '{"id":"q%s","context":"%s","split":"train","text":"%s?"}\n' 1 a Who 2 a Where 3 b Who >q.jsonl

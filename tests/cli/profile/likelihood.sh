@@ -1,4 +1,4 @@
-# --measure likelihood: variants judge the untouched cache's answers; the profile resumes, one measure is not mixed with the
+# --measure likelihood: variants judge the uncompressed cache's answers; the profile resumes, one measure is not mixed with the
 # other, and a plan follows.
 {
 	for c in a b c; do

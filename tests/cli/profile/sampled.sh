@@ -1,4 +1,4 @@
-# The untouched cache's second answers are the same in every run: whole, shared out, extended, with other configs and in
+# The uncompressed cache's second answers are the same in every run: whole, shared out, extended, with other configs and in
 # other batches. They differ from the first ones; --temperature 0 and --cells leave them out; two temperatures do not mix.
 for n in 1 2 3; do
 	printf '{"id":"c%s","text":"The fox jumps over Reginald %s times.","ask":" {question}"}\n' $n $n >>c.jsonl

@@ -17,7 +17,7 @@ echo
 	for i in 1 2 3 4 5 6; do q test "it is $i" "it is $i" "a long cache $i" "a"; done
 } | score | grep -c warning
 echo
-# Second answers of the untouched cache are the other end of the scale.
+# Second answers of the uncompressed cache are the other end of the scale.
 {
 	printf "${configs}context\ta\n"
 	q train "it is paris" "it is paris" "it is paris" "a cache"

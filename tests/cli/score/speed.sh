@@ -1,4 +1,4 @@
-# Tokens per second of decoding, relative to the untouched cache: the mean over contexts; one column, with -v three. Of a
+# Tokens per second of decoding, relative to the uncompressed cache: the mean over contexts; one column, with -v three. Of a
 # profile without such times nothing is said.
 plan() {
 	printf 'config\tnone\t1%b\nconfig\tknorm:drop=0.5\t0.5%b\nconfig\tkivi:bits=4\t0.3\n' "$1" "$2"
