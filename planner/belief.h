@@ -48,8 +48,8 @@ struct believed {
  * to within over all configs, with weight 10 / (9 + contexts), because few contexts say little about a variance.
  *
  * A single context gives no estimate of `between`, so we add five pseudo-contexts with between = within / 10, the usual
- * ratio. The mean has an error of its own, whose variance is that of a mean of independent contexts, (between + within /
- * questions) / n; it enters a prediction as far as that leans on the mean.
+ * ratio. The mean has an error of its own, whose variance is that of a mean of independent contexts, (between + within
+ * / questions) / n; it enters a prediction as far as that leans on the mean.
  *
  * Where no cell of any config has two questions, within explains all variance of
  * a config's means, or with one context is 0.07, as usual. Returns 0 or ERR_NOMEM. */

@@ -29,7 +29,7 @@ put("two", good + [body(i, model="n", tools=[{}]) for i in range(30)])
 put("tenth", good[:18] + [tools, unknown])
 put("more", good[:17] + [tools, unknown])
 END
-say() { grep -v ': \(assumed\|not counted\|which\|next\|evp-plan\|warning: \(reading\|the cache at\|of the contexts\)\)' err | grep -v 'TTFT\|beginnings\|contexts with'; }
+say() { grep -v ': \(assumed\|not counted\|which\|next\|evp-plan\|warning: \(reading\|the cache at\|of the contexts\)\)' err | grep -v 'TTFT\|prefixes\|contexts with'; }
 gain() { evp-gain "$@" --model synthetic:tiny --gpu L4 --dram 1M --summary gain.json; }
 import() { evp-import --requests "$@" --summary import.json -o out-$1; }
 replay() { log=$1 && shift && evp-replay --assume 2:0.9 -m synthetic:tiny --gpu L4 --tiers tiers.json --trace $log --policy lru --summary replay.json "$@"; }
