@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
+#include "base/utf8.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -110,14 +111,6 @@ void log_open(const char *name, enum log_level level)
     state.level = level;
 }
 
-/* Messages quote names from files, so control characters must not reach the terminal. */
-static void defuse(char *text)
-{
-    for (char *p = text; *p; p++)
-        if (((unsigned char)*p < 0x20 && *p != '\n' && *p != '\t') || *p == 0x7f)
-            *p = '?';
-}
-
 __attribute__((format(printf, 3, 0))) static void say(enum log_level level, const char *prefix, const char *fmt,
                                                       va_list ap)
 {
@@ -128,7 +121,7 @@ __attribute__((format(printf, 3, 0))) static void say(enum log_level level, cons
     fprintf(stderr, "%s: %s", state.name, prefix);
     char *text = NULL;
     if (vasprintf(&text, fmt, ap) >= 0) {
-        defuse(text);
+        utf8_defuse(text); // messages quote names from files
         fprintf(stderr, "%s\n", text);
         free(text);
     } else
@@ -192,7 +185,7 @@ void progress_note(const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(state.note, sizeof(state.note), fmt, ap);
     va_end(ap);
-    defuse(state.note);
+    utf8_defuse(state.note);
     if (state.what)
         draw(false);
     pthread_mutex_unlock(&state.lock);

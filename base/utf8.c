@@ -142,6 +142,29 @@ void utf8_clean(struct buf *out, const char *s, size_t n)
     buf_add(out, s + start, n - start);
 }
 
+/* The bytes of a character at p that a terminal obeys; 0: it shows it. */
+static size_t obeyed(const unsigned char *p)
+{
+    if ((p[0] < 0x20 && p[0] != '\n' && p[0] != '\t') || p[0] == 0x7f)
+        return 1;
+    if ((p[0] == 0xc2 && p[1] >= 0x80 && p[1] <= 0x9f) || (p[0] == 0xd8 && p[1] == 0x9c)) // C1; U+061C
+        return 2;
+    if (p[0] != 0xe2 || (p[1] != 0x80 && p[1] != 0x81))
+        return 0;
+    bool turns = p[1] == 0x80 ? p[2] == 0x8e || p[2] == 0x8f || (p[2] >= 0xaa && p[2] <= 0xae) // U+200E, U+202A
+                              : p[2] >= 0xa6 && p[2] <= 0xa9;                                  // U+2066
+    return turns ? 3 : 0;
+}
+
+void utf8_defuse(char *text)
+{
+    for (char *p = text; *p;) {
+        size_t n = obeyed((const unsigned char *)p);
+        memset(p, '?', n);
+        p += n ? n : 1;
+    }
+}
+
 int field_check_text(const char *field, const char *s, size_t size, struct err *err)
 {
     if (!s || !*s)

@@ -25,6 +25,10 @@ bool utf8_is_space(uint32_t point);
  * Python's errors="replace"). */
 void utf8_clean(struct buf *out, const char *s, size_t n);
 
+/* Makes a text harmless to a terminal: a '?' for each byte of a control character (C0 but for tab and line feed, DEL,
+ * C1) and of a character that changes the direction of writing. */
+void utf8_defuse(char *text);
+
 /* Checks the text of a field: not empty, shorter than `size` bytes, without control characters. ERR_FORMAT names the
  * field. */
 int field_check_text(const char *field, const char *s, size_t size, struct err *err) MUST_CHECK;

@@ -2,6 +2,7 @@
  * its function (show/show.h). Here are the options, and standard input when it is a pipe. */
 #include "base/file.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "cmd/options.h"
 #include "show/show.h"
 #include "cmd/summary.h"
@@ -108,25 +109,36 @@ static int show(struct sheet *s, const char *path, struct err *err)
     return sheet_end(s, err);
 }
 
+/* Files say what they like, also to a terminal. */
+static void print_text(struct buf *text)
+{
+    if (text->at)
+        utf8_defuse(text->at);
+    fputs(buf_str(text), stdout);
+}
+
 /* Returns the exit status for one file. With --check the failure is the result and goes to stdout. */
 static int show_one(const char *path, int *n_shown)
 {
     struct sheet s = { .max_rows = cfg.rows };
+    struct buf line = { 0 };
     struct err err;
     int code = show(&s, path, &err), status = err_exit_status(code);
 
-    if (cfg.check && code)
-        printf("%s\n", err.msg); /* it names the file */
-    else if (cfg.check)
-        printf("%s: ok\n", path);
-    else if (code)
+    if (cfg.check) {
+        buf_printf(&line, "%s%s\n", code ? err.msg : path, code ? "" : ": ok"); /* the message names the file */
+        print_text(&line);
+    } else if (code)
         status = log_failure(&err);
     else if (cfg.json)
         fputs(buf_str(&s.json), stdout);
-    else
-        printf("%s%s", (*n_shown)++ ? "\n" : "", buf_str(&s.text));
+    else {
+        fputs((*n_shown)++ ? "\n" : "", stdout);
+        print_text(&s.text);
+    }
     fflush(stdout); // a file that becomes shorter while it is read ends the process
     sheet_release(&s);
+    buf_release(&line);
     return status;
 }
 
@@ -196,8 +208,10 @@ static int run_asked(char **folders, int n, struct err *err)
         show_methods(&s);
     if (!code)
         code = sheet_end(&s, err);
-    if (!code)
-        fputs(cfg.json ? buf_str(&s.json) : buf_str(&s.text), stdout);
+    if (!code && cfg.json)
+        fputs(buf_str(&s.json), stdout);
+    else if (!code)
+        print_text(&s.text);
     sheet_release(&s);
     return code;
 }
