@@ -67,7 +67,8 @@ static const struct tool tool = {
         "this manifest or another, goes on from there; after success it has nothing to do.\n"
         "\n"
         "A context whose payload is missing or damaged, and a tier that cannot be opened or fails, is reported and "
-        "left out; everything else is loaded, and the status is 1. The next load makes up for it.\n"
+        "left out; everything else is loaded, and the status is 1. The next load makes up for it. A damaged file in "
+        "the payload folder counts as absent.\n"
         "\n"
         "Tiers are folders (kinds dram and file) or a Redis server (kind redis, with a folder for its state). A folder "
         "is made if its parent exists, for its user alone or --group; it is refused if it belongs to another user or "
@@ -143,11 +144,14 @@ static void say_done(const struct load_report *r, double seconds)
     for (int t = 0; t < r->n_tiers; t++)
         if (r->tier[t].name)
             say_tier(&r->tier[t]);
-    log_info("%s in %s",
-             cfg.rollback ? "rolled back"
-             : cfg.retire ? "retired"
-                          : "loaded",
-             text_seconds(spent, seconds));
+    if (r->not_back)
+        log_info("nothing was rolled back: the load in force stays");
+    else
+        log_info("%s%s in %s",
+                 cfg.rollback ? "rolled back"
+                 : cfg.retire ? "retired"
+                              : "loaded",
+                 r->n_skipped ? " in part" : "", text_seconds(spent, seconds));
 }
 
 /* The summary for scripts, without times: two runs print the same. */

@@ -115,5 +115,7 @@ int receipt_put(struct rows_out *out, const struct tiers *tiers, const struct re
         json_put_text(&w, "id", row->id);
     json_put_text(&w, "tier", row->entry ? tiers->at[row->entry->tier].name : "recompute");
     json_put_text(&w, "operation", operation_name(row->operation));
+    if (row->left_out)
+        json_put_bool(&w, "left_out", true);
     return rows_put(out, &w, err);
 }

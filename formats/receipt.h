@@ -29,6 +29,7 @@ struct receipt_row {
     const char *id;
     const struct entry *entry; // entry->tier: index into tiers
     enum operation operation;
+    bool left_out; // the load could not place it
 };
 
 struct receipt_made {

@@ -17,7 +17,8 @@
  * One failure never stops the rest. A tier that cannot be opened, or fails during the load, stays as it is, and its
  * contexts are left out. A context whose payload is missing, damaged or does not fit is left out too, and what the
  * tiers have of it stays if the others leave space. Each is named once; the next load goes on from there. A payload
- * found missing or damaged in its tier is no longer placed, so that evp-pack makes it again.
+ * found missing or damaged in its tier is no longer placed, so that evp-pack makes it again. A file of the payload
+ * folder that fails its check counts as absent.
  *
  * The stores keep the placement before the load in force. LOAD_BACK leads back to it, once; payloads that the tiers no
  * longer have come from the payload folder. Tiers of earlier manifests that this one lacks are ignored.
@@ -76,6 +77,7 @@ struct load_report {
     int n_skipped;                  // contexts left out
     int n_away;                     // tiers left out, or that failed
     bool no_receipt;                // the receipt could not be written
+    bool not_back;                  // a rollback that changed nothing: the load to undo is still in force
     int n_operations[N_OPERATIONS]; // of placed contexts, and evictions
     int n_parts; // payloads in place whose parts enter or leave the index; after load_run(): all such payloads
     int n_tiers;

@@ -134,6 +134,7 @@ static void forget_copies(struct removal *r, struct publishing *p)
         else if (tier_store_forget(&l->store[c->store], c->entry, &why))
             load_give_up(l, c->store, &why);
         else {
+            l->changed = true;
             l->used[c->store] -= load_entry(l, c)->bytes;
             r->copy[n++] = c;
         }
@@ -309,7 +310,7 @@ static int name_one(struct load *l, struct goal *g, struct err *err)
 
     if (entry_copy(&e, &g->want, err) || tier_store_add(&l->store[g->want.tier], &e, err))
         return err->code;
-    g->placed = true;
+    g->placed = l->changed = true;
     l->used[g->want.tier] += g->want.bytes;
     l->report.tier[g->want.tier].written += g->want.size;
     return 0;

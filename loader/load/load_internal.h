@@ -29,6 +29,7 @@ struct goal {
     int source;             // the source to place it from: a copy, or ORDER_PAYLOADS
     int from;               // the store that held the context before; -1: none
     bool placed;            // by this load
+    bool spoilt;            // its file in the payload folder fails its check, which was said
     bool left;              // left out: there is no payload, or it cannot be placed
     bool kept;              // left out, and `want` is what the tiers still have of the context
     enum operation operation;
@@ -53,6 +54,7 @@ struct load {
     int n_said;             // left-out contexts that were named
     int64_t used[TIER_MAX]; // bytes of the namespace in the tiers while the steps run
     bool held[TIER_MAX];    // payloads stayed there that should have been removed
+    bool changed;           // a payload was placed, or is no longer
     struct order order;
     struct load_report report;
 };
@@ -107,6 +109,9 @@ struct entry *load_entry(const struct load *l, const struct copy *c);
 
 /* The path of a payload in the payload folder, allocated, and its size; NULL: absent. */
 char *load_find_payload(const struct load *l, const char *payload, int64_t *size);
+
+/* Reads and checks the whole payload of a goal in the payload folder, and fills its entry. */
+int load_check_packed(struct entry *want, const char *path, int64_t size, struct err *err) MUST_CHECK;
 
 /* Size and checksum of a file. */
 int load_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], struct err *err) MUST_CHECK;

@@ -25,22 +25,28 @@ char *load_find_payload(const struct load *l, const char *payload, int64_t *size
 /* ---- copies ------------------------------------------------------------------------ */
 
 /* Does the payload folder have other bytes than the entry? Sizes are compared, because the payload may have been packed
- * again since; with --verify also the bytes. A file that cannot be read now is no reason to replace a payload. */
-static bool is_repacked(const struct load *l, const struct entry *e, const char *path, int64_t size)
+ * again since; with --verify also the bytes. A file that fails its check counts as absent. */
+static bool is_repacked(const struct load *l, struct goal *g, const struct entry *e, const char *path, int64_t size)
 {
+    struct entry packed = g->want;
     char checksum[XXH3_HEX];
     struct err why;
 
-    if (size != e->size || !l->o.repair)
-        return size != e->size;
-    return !load_checksum(path, &size, checksum, &why) && strcmp(checksum, e->checksum) != 0;
+    if (size == e->size &&
+        (!l->o.repair || (!load_checksum(path, &size, checksum, &why) && strcmp(checksum, e->checksum) == 0)))
+        return false;
+    g->spoilt = load_check_packed(&packed, path, size, &why) != 0;
+    if (g->spoilt)
+        l->o.warn("context '%.80s': %s: it counts as absent", e->id, why.msg);
+    return !g->spoilt;
 }
 
-static bool is_wanted(const struct load *l, const struct entry *e, const struct entry *want)
+static bool is_wanted(const struct load *l, struct goal *g, const struct entry *e)
 {
     int64_t size;
-    char *path = entry_same(e, want) ? load_find_payload(l, want->payload, &size) : NULL;
-    bool wanted = entry_same(e, want) && !(path && is_repacked(l, e, path, size));
+    bool same = entry_same(e, &g->want);
+    char *path = same && !g->spoilt ? load_find_payload(l, g->want.payload, &size) : NULL;
+    bool wanted = same && !(path && is_repacked(l, g, e, path, size));
 
     free(path);
     return wanted;
@@ -52,7 +58,7 @@ static void match_copy(struct load *l, int number)
     const struct entry *e = load_entry(l, c);
     struct goal *g = load_goal(l, e->id);
 
-    if (!g || !is_wanted(l, e, &g->want))
+    if (!g || !is_wanted(l, g, e))
         return;
     c->goal = (int)(g - l->goal);
     if (g->want.tier != c->store) {

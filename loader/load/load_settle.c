@@ -111,7 +111,7 @@ static bool is_empty(const struct tier_store *s)
 
 int load_end_store(struct load *l, struct tier_store *s, struct err *err)
 {
-    bool back = s->load.running == STATE_BACK, retired = l->o.retire && is_empty(s);
+    bool back = s->load.running == STATE_BACK && !l->report.not_back, retired = l->o.retire && is_empty(s);
 
     s->load.running = STATE_AT_REST;
     if (back)
@@ -159,8 +159,16 @@ static int write_rows(const struct load *l, const struct map *evicted, struct ro
     for (int i = 0; i < l->manifest.n; i++) {
         const char *id = l->manifest.at[i].id;
         const struct goal *g = load_goal(l, id);
+        int tier = l->manifest.at[i].tier;
         bool gone = !g && map_find(evicted, id, strlen(id)) >= 0, is = g && (!g->left || g->kept);
-        const struct receipt_row row = { id, is ? &g->want : NULL, is ? g->operation : gone ? OP_EVICT : OP_NONE };
+        const struct receipt_row row = {
+            .id = id,
+            .entry = is ? &g->want : NULL,
+            .operation = is     ? g->operation
+                         : gone ? OP_EVICT
+                                : OP_NONE,
+            .left_out = g ? g->left : tier >= 0 && !l->manifest.tiers.at[tier].read_only && !l->o.retire,
+        };
         if (receipt_put(out, &l->manifest.tiers, &row, err))
             return err->code;
     }
@@ -217,7 +225,7 @@ static void say_left_tiers(const struct load *l)
 
 static int settle_receipt(struct load *l, struct err *err)
 {
-    if (!l->receipt)
+    if (!l->receipt || l->report.not_back)
         return 0;
     say_left_tiers(l);
     know_goals(l);
@@ -228,6 +236,17 @@ static int settle_receipt(struct load *l, struct err *err)
                : 0;
 }
 
+/* The bytes in the tiers, what contexts keep that are left out among them. */
+static void count_placed(struct load *l)
+{
+    for (int s = 0; s < l->report.n_tiers; s++) {
+        const struct entries *in = &l->store[s].in;
+        l->report.tier[s].placed = 0;
+        for (int i = 0; i < in->n; i++)
+            l->report.tier[s].placed += in->at[i].row ? in->at[i].bytes : 0;
+    }
+}
+
 void load_settle(struct load *l)
 {
     struct err why;
@@ -235,11 +254,13 @@ void load_settle(struct load *l)
     for (int s = 0; s < l->report.n_tiers; s++)
         if (load_serves(l, s) && settle_store(l, s, &why))
             load_give_up(l, s, &why);
+    l->report.not_back = l->o.direction == LOAD_BACK && !l->changed && l->report.n_skipped;
+    count_placed(l);
     for (int s = 0; s < l->report.n_tiers; s++)
         if (load_serves(l, s) && l->store[s].load.running && load_end_store(l, &l->store[s], &why))
             load_give_up(l, s, &why);
     if (settle_receipt(l, &why)) {
         l->report.no_receipt = true;
-        l->o.warn("%s: everything is loaded, but there is no receipt", why.msg);
+        l->o.warn("%s: the load is done, but there is no receipt", why.msg);
     }
 }

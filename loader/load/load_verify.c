@@ -52,9 +52,8 @@ int load_checksum(const char *path, int64_t *size, char checksum[XXH3_HEX], stru
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
-/* Reads and checks the whole payload of a goal, and fills its entry. It is read into memory, not mapped: a mapped file
- * that shrinks would end the program. */
-static int check_packed(struct entry *want, const char *path, int64_t size, struct err *err)
+/* It is read into memory, not mapped: a mapped file that shrinks would end the program. */
+int load_check_packed(struct entry *want, const char *path, int64_t size, struct err *err)
 {
     struct packed_payload p;
     struct buf bytes = { 0 };
@@ -109,12 +108,12 @@ static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
     }
 }
 
-/* Finds the source of a goal. ERR_FORMAT: there is none. */
+/* Finds the source of a goal. An error with a source: the file in the payload folder is not whole. */
 static int find_source(struct load *l, struct goal *g, struct entry *want, struct err *err)
 {
     int64_t size;
     char *path = load_find_payload(l, want->payload, &size);
-    int code = path ? check_packed(want, path, size, err)
+    int code = path ? load_check_packed(want, path, size, err)
                : !l->o.payloads
                    ? err_set(err, ERR_FORMAT,
                              "payload '%s' is needed, but no payload folder is given (--payloads; evp-pack makes it)",
@@ -122,25 +121,31 @@ static int find_source(struct load *l, struct goal *g, struct entry *want, struc
                    : err_set(err, ERR_FORMAT, "there is no payload '%s' in '%s' (evp-pack makes it)", want->payload,
                              l->o.payloads);
 
+    bool there = path && !g->spoilt;
     free(path);
     if (!code || code == ERR_NOMEM)
         return code;
     find_in_tiers(l, g, want);
-    return g->source >= 0 ? 0 : code;
+    return g->source >= 0 && !there ? 0 : code;
 }
 
 /* Finds the source of a goal, and names its file. */
 static int verify_goal(struct load *l, struct goal *g, struct err *err)
 {
     uint8_t object[OBJECT_ID];
+    int code = find_source(l, g, &g->want, err);
 
-    if (find_source(l, g, &g->want, err))
-        return err_wrap(err, "context '%.80s'", g->want.id);
-    if (entry_object(&g->want, l->name_space, object, err))
+    if (code)
+        err_wrap(err, "context '%.80s'", g->want.id);
+    if (code && g->source < 0)
+        return code;
+    if (entry_object(&g->want, l->name_space, object, err)) {
+        g->source = ORDER_PAYLOADS;
         return err->code;
+    }
     object_file(object, g->file);
     g->want.file = g->file;
-    return 0;
+    return code;
 }
 
 /* ---- all of them ---------------------------------------------------------------------------- */
@@ -175,7 +180,9 @@ static void say_checks(const struct checks *c)
             if (l->copy[k].damaged)
                 l->o.warn("context '%s': '%s/%s' is damaged", e->id, l->store[l->copy[k].store].tier->uri, e->file);
         }
-        if (c->said[i].code)
+        if (c->said[i].code && g->source >= 0)
+            l->o.warn("%s: it counts as absent", c->said[i].msg);
+        else if (c->said[i].code)
             load_leave_out(l, g, &c->said[i]);
     }
 }

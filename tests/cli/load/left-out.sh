@@ -15,7 +15,7 @@ try() {
 }
 echo 'dry run:'; try n.jsonl --dry-run
 echo 'load:'; try n.jsonl --receipt receipt
-sed -n 's/^{"id":"\([^"]*\)".*"tier":"\([^"]*\)","operation":"\([^"]*\)"}/\1 \2 \3/p' receipt
+sed -n 's/^{"id":"\([^"]*\)".*"tier":"\([^"]*\)","operation":"\([^"]*\)"\(,"left_out"\)*.*}/\1 \2 \3\4/p' receipt
 second_plan n # what evp-pack does
 echo 'next load:'; try n.jsonl --payloads pay
 evp-show --check dram ssd
