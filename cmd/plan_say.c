@@ -17,6 +17,9 @@ void plan_say_left_out(const struct placement_left_out *left_out)
     if (left_out->accesses_unknown)
         log_warn("%lld of %lld accesses are to contexts that the table does not have",
                  (long long)left_out->accesses_unknown, (long long)left_out->accesses);
+    if (left_out->twins)
+        log_info("%lld contexts have the tokens of another one, which has their uses, and are not stored",
+                 (long long)left_out->twins);
     if (left_out->rules_unknown)
         log_warn("%lld rules are for contexts that the table does not have", (long long)left_out->rules_unknown);
 }

@@ -94,7 +94,8 @@ void request_logs_say(const struct requests *rq)
              rq->last > rq->first ? ", over " : "",
              rq->last > rq->first ? text_seconds(span, rq->last - rq->first) : "");
     if (rq->models.n > 1 && (!rq->wanted || rq->wanted->n == 0))
-        log_warn("the logs have requests to %d models, '%s' and '%s' among them; choose one with --dataset",
+        log_warn("the logs have requests to %d models, '%s' and '%s' among them; if these are not names of one model, "
+                 "choose with --dataset",
                  rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
 }
 

@@ -10,12 +10,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The key before the first chunk: requests to different models have nothing in common. */
-static uint64_t first_key(const struct request *r)
-{
-    return digest_xxh3(buf_str(&r->model), r->model.n);
-}
-
 /* ---- the first reading ---------------------------------------------------- */
 
 static int count(void *arg, const struct request *r, struct err *err)
@@ -24,7 +18,7 @@ static int count(void *arg, const struct request *r, struct err *err)
 
     rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
-    return prefix_add(&rq->tree, first_key(r), buf_str(&r->bytes), r->bytes.n, err);
+    return prefix_add(&rq->tree, 0, buf_str(&r->bytes), r->bytes.n, err);
 }
 
 static int choose(struct requests *rq, struct err *err)
@@ -52,7 +46,7 @@ static int choose(struct requests *rq, struct err *err)
 
 struct requests_slot *requests_slot_of(const struct requests *rq, const struct request *r)
 {
-    uint64_t key = first_key(r);
+    uint64_t key = 0;
     int32_t found = -1;
 
     for (size_t i = 0; i + PREFIX_CHUNK < r->bytes.n; i += PREFIX_CHUNK) {

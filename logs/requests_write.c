@@ -143,7 +143,7 @@ static int take_turns(struct context *c, const struct request *r, size_t cut, st
     return c->text ? 0 : err_nomem(err);
 }
 
-/* Names the context: the same beginning and model get the same id in every log. */
+/* Names the context by its text alone: a server may be renamed, or several may serve one model. */
 static int name(const struct requests *rq, struct context *c, const struct request *r, size_t cut, struct err *err)
 {
     struct digest *d = digest_new(err);
@@ -152,7 +152,6 @@ static int name(const struct requests *rq, struct context *c, const struct reque
 
     if (!d)
         return err->code;
-    digest_add(d, buf_str(&r->model), r->model.n + 1);
     digest_add(d, r->bytes.at, cut);
     digest_end(d, hex);
     if (rq->ids == REQUESTS_IDS_READABLE && requests_add_slug(&id, c, err)) {

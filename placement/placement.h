@@ -43,6 +43,7 @@ struct placement_left_out {
     int64_t accesses, accesses_unknown; // rows of the access log; rows of contexts that the table lacks
     bool unused;                        // with access logs, no context counts as used
     int64_t rules_unknown;              // rules for contexts that the table lacks
+    int64_t twins;                      // contexts with the tokens of another, which has their uses
     bool predictions;                   // wanted, but the table has none
 };
 
@@ -100,12 +101,14 @@ struct placement_input {
     struct placement_prefixes prefixes; // owned; made by placement_input_read()
 };
 
-/* Reads the files into *in; the caller has set its numbers. Without files->tiers, in->tiers must be set. Call
- * placement_input_release() even after a failure; in->left_out then has the counts so far. ERR_FORMAT: a table without
- * qualities, a pin to an unknown tier, a previous manifest of another model. */
+/* Reads the files into *in; the caller has set its numbers. Without files->tiers, in->tiers must be set. Of contexts
+ * with the same tokens one gets the uses of all, and the others are not stored. Call placement_input_release() even
+ * after a failure; in->left_out then has the counts so far. ERR_FORMAT: a table without qualities, a pin to an unknown
+ * tier, a previous manifest of another model. */
 int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err) MUST_CHECK;
 
-/* The same with a table in memory that has its `ids`. *in takes the table over; files->table is its name. */
+/* The same with a table in memory that has its `ids`, and whose contexts all count as different. *in takes the table
+ * over; files->table is its name. */
 int placement_input_take(struct placement_input *in, struct table *t, const struct placement_files *files,
                          struct err *err) MUST_CHECK;
 

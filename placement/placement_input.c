@@ -145,6 +145,45 @@ static int read_previous(struct placement_input *in, const struct placement_file
     return 0;
 }
 
+/* Of two rows with the same tokens: the one that is pinned to a tier, or is in use, or can stay. */
+static bool leads(const struct placement_input *in, int a, int b)
+{
+    if ((in->pin[a] >= 0) != (in->pin[b] >= 0))
+        return in->pin[a] >= 0;
+    if ((in->frequency[a] > 0) != (in->frequency[b] > 0))
+        return in->frequency[a] > 0;
+    return in->before[a].config >= 0 && in->before[b].config < 0;
+}
+
+/* Contexts with the same tokens are one: one of them has the uses of all, the others are not stored. */
+static int unite_twins(struct placement_input *in, struct err *err)
+{
+    struct map tokens = { 0 };
+    int *leader = calloc((size_t)in->table.n_contexts + 1, sizeof(*leader)), code = leader ? 0 : err_nomem(err);
+
+    for (int i = 0; i < in->table.n_contexts && !code; i++) {
+        int row = in->row[i];
+        bool first = true;
+        int k = map_add(&tokens, in->table.context_token_digest[row], DIGEST_HEX - 1, &first);
+        if (k < 0)
+            code = err_nomem(err);
+        else if (first)
+            leader[k] = row;
+        if (first)
+            continue;
+        bool better = leads(in, row, leader[k]);
+        int other = better ? leader[k] : row;
+        leader[k] = better ? row : leader[k];
+        in->frequency[leader[k]] += in->frequency[other];
+        in->frequency[other] = 0;
+        in->pin[other] = PLAN_RECOMPUTE;
+        in->left_out.twins++;
+    }
+    map_release(&tokens);
+    free(leader);
+    return code;
+}
+
 /* 0: as far away as the answer to another question; 1: as near as a second answer of the uncompressed cache, or
  * nearer. */
 static double as_same(double quality, double unrelated, double same)
@@ -272,7 +311,7 @@ static int read_others(struct placement_input *in, const struct placement_files 
     return read_previous(in, files, err) ? err->code : placement_find_prefixes(in, err);
 }
 
-int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err)
+static int read_files(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
     /* decoding needs the share of a cache that is kept */
     enum table_want want = in->decode_s_per_byte > 0 ? TABLE_ALL : TABLE_PLAN;
@@ -280,6 +319,11 @@ int placement_input_read(struct placement_input *in, const struct placement_file
     if ((files->tiers && tiers_read(&in->tiers, files->tiers, err)) || table_read(&in->table, files->table, want, err))
         return err->code;
     return read_others(in, files, err);
+}
+
+int placement_input_read(struct placement_input *in, const struct placement_files *files, struct err *err)
+{
+    return read_files(in, files, err) ? err->code : unite_twins(in, err);
 }
 
 int placement_input_take(struct placement_input *in, struct table *t, const struct placement_files *files,
@@ -319,7 +363,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     take_floors(in, m);
     in->online = in->online || (m->n > 0 && m->at[0].variants);
     in->decode_s_per_byte = m->decode_s_per_byte;
-    if (placement_input_read(in, &rest, err))
+    if (read_files(in, &rest, err))
         return err->code;
     if (strcmp(in->rules_digest, m->rules_digest) != 0 && *m->rules_digest)
         return err_set(err, ERR_FORMAT,
@@ -339,7 +383,7 @@ int placement_input_as(struct placement_input *in, struct manifest *m, const str
     in->move_price = m->move_price;
     in->max_move = m->max_move;
     in->load = m->load;
-    return 0;
+    return unite_twins(in, err);
 }
 
 void placement_input_release(struct placement_input *in)

@@ -72,6 +72,10 @@ void load_close(struct load *l)
     free(l->damaged);
     order_release(&l->order);
     map_release(&l->goals);
+    map_release(&l->packed);
+    for (int i = 0; i < l->packed_name.n; i++)
+        free(l->packed_name.at[i]);
+    free(l->packed_name.at);
     free(l->receipt);
     free(l->away);
     manifest_release(&l->manifest);

@@ -16,7 +16,7 @@ struct copy {
     bool damaged; // it would be the source of its goal, but is not whole
     bool stay;    // its context, or any, is left out: it is removed only if its bytes are needed
     bool goes;    // it will be removed
-    bool renamed; // it was named by its tokens alone, and has got the id of its goal
+    bool renamed; // it had another id, or was named by its tokens alone, and has got the id of its goal
 };
 
 /* A payload that the manifest, or a rollback, wants on a tier. */
@@ -27,6 +27,7 @@ struct goal {
     int copies;             // the first copy in another tier, or -1
     int here;               // the copy on the wanted tier; -1: none
     int source;             // the source to place it from: a copy, or ORDER_PAYLOADS
+    int twin;               // the next goal with the same tokens, in a circle
     int from;               // the store that held the context before; -1: none
     bool placed;            // by this load
     bool spoilt;            // its file in the payload folder fails its check, which was said
@@ -46,7 +47,12 @@ struct load {
     struct entries before;             // rollback: the placement to return to; entry.tier is a store
     struct goal *goal;                 // (n_goals) in the order of the manifest's rows
     int n_goals;
-    struct map goals; // id -> number
+    struct map goals;  // id -> number
+    struct map packed; // token digest and config -> number of a name:
+    struct {
+        char **at;
+        int n, cap;
+    } packed_name; // files of the payload folder; listed only if a payload is not there under its name
     struct copy *copy;
     int n_copies;
     struct copy *damaged; // with missing or damaged files

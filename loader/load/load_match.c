@@ -58,7 +58,10 @@ static void match_copy(struct load *l, int number)
     const struct entry *e = load_entry(l, c);
     struct goal *g = load_goal(l, e->id);
 
-    if (!g || !is_wanted(l, g, e))
+    if (!g)
+        return;
+    g->from = c->store;
+    if (!is_wanted(l, g, e))
         return;
     c->goal = (int)(g - l->goal);
     if (g->want.tier != c->store) {
@@ -79,8 +82,8 @@ static bool is_nameless(const struct entry *e)
     return strcmp(e->id, e->token_digest) == 0;
 }
 
-/* The goals by their tokens; of several contexts with the same tokens, the first. */
-static int list_tokens(const struct load *l, struct map *tokens, int *goal, struct err *err)
+/* The goals by their tokens; of several contexts with the same tokens, the first, with the others as its circle. */
+static int list_tokens(struct load *l, struct map *tokens, int *goal, struct err *err)
 {
     for (int i = 0; i < l->n_goals; i++) {
         bool first;
@@ -89,8 +92,19 @@ static int list_tokens(const struct load *l, struct map *tokens, int *goal, stru
             return err_nomem(err);
         if (first)
             goal[n] = i;
+        l->goal[i].twin = first ? i : l->goal[goal[n]].twin;
+        l->goal[goal[n]].twin = i;
     }
     return 0;
+}
+
+/* Would this copy, whose id no goal has, help a goal with the same tokens? It is a payload of the goal's context under
+ * an earlier id: the goal's own variant, or all that the tiers have of it. */
+static bool helps(const struct entry *e, const struct goal *g)
+{
+    struct cached has = entry_cached(e, NULL), want = entry_cached(&g->want, NULL);
+
+    return g->here < 0 && (g->from < 0 || is_nameless(e) || cached_same(&has, &want));
 }
 
 static int name_copy(struct copy *c, struct entry *e, const struct entry *want, struct err *err)
@@ -113,19 +127,17 @@ static int name_copy(struct copy *c, struct entry *e, const struct entry *want, 
 static int name_copies(struct load *l, struct err *err)
 {
     struct map tokens = { 0 };
-    int *goal = NULL, code = 0;
+    int *goal = calloc((size_t)l->n_goals + 1, sizeof(*goal));
+    int code = goal ? list_tokens(l, &tokens, goal, err) : err_nomem(err);
 
-    for (int i = 0; i < l->n_copies && !code; i++) {
+    for (int i = l->n_copies - 1; i >= 0 && !code; i--) {
         struct entry *e = load_entry(l, &l->copy[i]);
-        if (!is_nameless(e) || load_goal(l, e->id))
+        int n = load_goal(l, e->id) ? -1 : map_find(&tokens, e->token_digest, DIGEST_HEX - 1);
+        if (n < 0 || !helps(e, &l->goal[goal[n]]))
             continue;
-        if (!goal) {
-            goal = calloc((size_t)l->n_goals + 1, sizeof(*goal));
-            code = goal ? list_tokens(l, &tokens, goal, err) : err_nomem(err);
-        }
-        int n = code ? -1 : map_find(&tokens, e->token_digest, DIGEST_HEX - 1);
-        if (n >= 0)
-            code = name_copy(&l->copy[i], e, &l->goal[goal[n]].want, err);
+        code = name_copy(&l->copy[i], e, &l->goal[goal[n]].want, err);
+        if (!code)
+            match_copy(l, i);
     }
     map_release(&tokens);
     free(goal);
@@ -181,10 +193,10 @@ static bool all_in_place(const struct load *l)
 
 int load_match(struct load *l, struct err *err)
 {
-    if (name_copies(l, err))
-        return err->code;
     for (int i = l->n_copies - 1; i >= 0; i--) /* so the copy in the fastest tier becomes a goal's first */
         match_copy(l, i);
+    if (name_copies(l, err))
+        return err->code;
     set_operations(l);
     l->report.nothing_to_do = l->o.direction == LOAD_FORWARD && !l->o.retire && all_in_place(l);
     return 0;

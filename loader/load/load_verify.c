@@ -5,10 +5,12 @@
 #include "loader/load/load_internal.h"
 #include "loader/load/load_work.h"
 
+#include "base/array.h"
 #include "base/file.h"
 #include "loader/store/index.h"
 #include "variants/packed_payload.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -78,7 +80,93 @@ int load_check_packed(struct entry *want, const char *path, int64_t size, struct
     return code ? err_wrap(err, "'%s'", path) : 0;
 }
 
+/* ---- in the payload folder, under another name ------------------------------------------ */
+
+static int key_of(struct buf *key, const char *token_digest, const char *config)
+{
+    buf_clear(key);
+    buf_printf(key, "%s%s", token_digest, config);
+    return buf_failed(key) ? ERR_NOMEM : 0;
+}
+
+/* Lists one file, unless it is no payload. */
+static int list_packed(struct load *l, const char *name, struct buf *key, struct err *err)
+{
+    char *path = file_join(l->o.payloads, name);
+    struct packed_payload p;
+    struct err ignored;
+    bool first;
+
+    if (!path)
+        return err_nomem(err);
+    int code = packed_payload_open(&p, path, PAYLOAD_HEADER, &ignored);
+    free(path);
+    if (code)
+        return 0;
+    code = key_of(key, p.file.token_digest, p.config.name);
+    packed_payload_close(&p);
+    if (code || map_add(&l->packed, buf_str(key), key->n, &first) < 0)
+        return err_nomem(err);
+    char *own = first ? strdup(name) : NULL;
+    if (first && (!own || ARRAY_PUSH(&l->packed_name, own))) {
+        free(own);
+        return err_nomem(err);
+    }
+    return 0;
+}
+
+static int list_folder(struct load *l, struct err *err)
+{
+    DIR *dir = opendir(l->o.payloads);
+    struct buf key = { 0 };
+    int code = dir ? 0 : err_set(err, ERR_IO, "cannot read '%s': %s", l->o.payloads, strerror(errno));
+
+    for (const struct dirent *d = dir ? readdir(dir) : NULL; d && !code; d = readdir(dir))
+        code = *d->d_name == '.' ? 0 : list_packed(l, d->d_name, &key, err);
+    if (dir)
+        closedir(dir);
+    buf_release(&key);
+    return code;
+}
+
+/* The path of a goal's payload, which may be packed under the name of another id. */
+static char *find_packed(const struct load *l, struct entry *want, int64_t *size)
+{
+    char *path = load_find_payload(l, want->payload, size);
+    struct buf key = { 0 };
+    int n = path || key_of(&key, want->token_digest, want->config) ? -1 : map_find(&l->packed, buf_str(&key), key.n);
+
+    buf_release(&key);
+    if (n < 0)
+        return path;
+    want->payload = l->packed_name.at[n];
+    return load_find_payload(l, want->payload, size);
+}
+
 /* ---- in the tiers ------------------------------------------------------------------------ */
+
+static void take_source(struct entry *want, const struct entry *e)
+{
+    want->size = e->size;
+    memcpy(want->checksum, e->checksum, sizeof(e->checksum));
+    memcpy(want->prefix, e->prefix, sizeof(e->prefix));
+}
+
+/* A copy in place whose context has the same tokens: it is not removed. */
+static void find_in_twins(const struct load *l, struct goal *g, struct entry *want)
+{
+    struct cached wanted = entry_cached(want, NULL);
+    struct err why;
+
+    for (const struct goal *t = &l->goal[g->twin]; t != g && g->source < 0; t = &l->goal[t->twin]) {
+        const struct copy *c = t->here < 0 ? NULL : &l->copy[t->here];
+        struct cached has = entry_cached(&t->want, NULL);
+        if (!c || !cached_same(&has, &wanted) || tier_store_check(&l->store[c->store], load_entry(l, c), &why))
+            continue;
+        g->source = t->here;
+        take_source(want, load_entry(l, c));
+    }
+}
 
 /* Makes the first whole copy in another tier the source of a goal. Other copies with different bytes lose their
  * goal. */
@@ -102,17 +190,16 @@ static void find_in_tiers(struct load *l, struct goal *g, struct entry *want)
             continue;
         }
         g->source = i;
-        want->size = e->size;
-        memcpy(want->checksum, e->checksum, sizeof(e->checksum));
-        memcpy(want->prefix, e->prefix, sizeof(e->prefix));
+        take_source(want, e);
     }
+    find_in_twins(l, g, want);
 }
 
 /* Finds the source of a goal. An error with a source: the file in the payload folder is not whole. */
 static int find_source(struct load *l, struct goal *g, struct entry *want, struct err *err)
 {
     int64_t size;
-    char *path = load_find_payload(l, want->payload, &size);
+    char *path = find_packed(l, want, &size);
     int code = path ? load_check_packed(want, path, size, err)
                : !l->o.payloads
                    ? err_set(err, ERR_FORMAT,
@@ -187,6 +274,16 @@ static void say_checks(const struct checks *c)
     }
 }
 
+static bool is_packed(const struct load *l, const struct goal *g)
+{
+    int64_t size;
+    char *path = load_find_payload(l, g->want.payload, &size);
+    bool is = path;
+
+    free(path);
+    return is;
+}
+
 static bool waits(const struct goal *g)
 {
     return g->here < 0 && !g->left;
@@ -225,14 +322,18 @@ static int verify_all(struct checks *c, int n, struct err *err)
 
 int load_verify(struct load *l, struct err *err)
 {
-    int n = 0;
+    int n = 0, n_lacking = 0;
 
-    for (int i = 0; i < l->n_goals; i++)
+    for (int i = 0; i < l->n_goals; i++) {
         n += waits(&l->goal[i]);
+        n_lacking += waits(&l->goal[i]) && l->goal[i].copies < 0 && !is_packed(l, &l->goal[i]);
+    }
     if (!n)
         return 0;
     if (l->o.payloads && !file_is_dir(l->o.payloads))
         return err_set(err, ERR_IO, "there is no folder '%s'; evp-pack makes it", l->o.payloads);
+    if (l->o.payloads && n_lacking && list_folder(l, err))
+        return err->code;
     struct checks *c = malloc(sizeof(*c));
     if (!c)
         return err_nomem(err);

@@ -57,10 +57,11 @@ static int read_lines(struct line *line, int max, char *text, int count[3])
 
 static void fill_context(struct table *t, int c, char *id, double (*config)[1 + TABLE_BATCHES])
 {
-    static char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static char digest[256][DIGEST_HEX];
 
+    snprintf(digest[c], DIGEST_HEX, "%064d", c);
     t->context_id[c] = id;
-    t->context_token_digest[c] = digest;
+    t->context_token_digest[c] = digest[c];
     t->n_tokens[c] = 100;
     t->kv_bytes[c] = 1000;
     t->prefill_s[c] = 1;
