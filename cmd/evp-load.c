@@ -20,7 +20,7 @@
 
 static struct {
     const char *payloads, *receipt, *name_space, *group, *retire, *plugin;
-    bool dry_run, rollback, verify, chunks, new_disk, json;
+    bool dry_run, rollback, verify, chunks, new_disk, take_over, json;
     int jobs;
     double wait_s;
     struct opt_common common;
@@ -35,6 +35,7 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "rollback", &cfg.rollback, "undo the load in force, which must be the load of this manifest"),
     OPT_TEXT(0, "retire", &cfg.retire, "NAMESPACE",
              "remove all payloads of this namespace (a model digest) from the manifest's tiers; place nothing"),
+    OPT_BOOL(0, "take-over", &cfg.take_over, "evict also what a plan of another folder has placed in the namespace"),
     OPT_BOOL(0, "verify", &cfg.verify,
              "also read every payload in place, and replace what is damaged or differs from the payload folder"),
     OPT_BOOL(0, "new", &cfg.new_disk, "folders may be empty although the plan keeps payloads there"),
@@ -61,6 +62,9 @@ static const struct tool tool = {
         "Inserts, moves, replaces and evicts payloads until the tiers hold what the manifest says, in an order that "
         "never fills a tier beyond its capacity; only while full tiers exchange contexts, a tier takes up to 1/64 too "
         "much. Only payloads of the manifest's model, or of --namespace, are touched.\n"
+        "\n"
+        "Plans of two folders do not share a namespace: a load that would evict what the other one placed is refused, "
+        "unless the manifest names the other as its previous one, or with --take-over.\n"
         "\n"
         "Every payload is checked before it is placed, and read back after it is written. Readers of the tiers "
         "(libevicpress, evicpress.h) see only whole payloads at every moment. After an interruption the next load, of "
@@ -299,6 +303,7 @@ int main(int argc, char **argv)
         .receipt = cfg.receipt,
         .name_space = cfg.retire ? cfg.retire : cfg.name_space,
         .direction = cfg.rollback ? LOAD_BACK : LOAD_FORWARD,
+        .take_over = cfg.take_over,
         .retire = cfg.retire,
         .new_disk = cfg.new_disk,
         .dry_run = cfg.dry_run,

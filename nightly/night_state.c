@@ -117,11 +117,11 @@ int night_take_model(const struct nightly *n, struct err *err)
         code = file_write(MODEL, line.at, line.n, err);
     else if (!code && strcmp(buf_str(&is), line.at) != 0) {
         read_digest(digest, sizeof(digest));
-        code =
-            err_set(err, ERR_FORMAT,
-                    "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own; "
-                    "evp-load %s --retire %s takes the payloads of the old one from the tiers",
-                    (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model, MANIFEST, digest);
+        code = err_set(
+            err, ERR_FORMAT,
+            "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own; "
+            "evp-load %s --retire %s takes the payloads of the old one from the tiers",
+            (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model, MANIFEST, n->name_space ? n->name_space : digest);
     }
     buf_release(&is);
     buf_release(&line);

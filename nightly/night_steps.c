@@ -200,6 +200,7 @@ static int pack(const struct nightly *n, struct command *c, struct err *err)
     command_add(c, "evp-pack", TONIGHT, CONTEXTS, NULL);
     add_model(c, n);
     command_add(c, "--tiers", n->tiers, "--prune", NULL);
+    command_option(c, "--namespace", n->name_space);
     add_quiet(c, n);
     add_options(c, n, "evp-pack");
     command_add(c, "-o", PAYLOADS, NULL);
@@ -211,6 +212,7 @@ static int load(const struct nightly *n, struct command *c, struct err *err)
     (void)err;
     command_add(c, "evp-load", TONIGHT, "--payloads", PAYLOADS, "--receipt", RECEIPT, "--wait", "600", "--verify",
                 NULL);
+    command_option(c, "--namespace", n->name_space);
     add_quiet(c, n);
     add_options(c, n, "evp-load");
     return 0;

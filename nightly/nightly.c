@@ -9,7 +9,8 @@ enum { NIGHTLY_VERSION = 1, NIGHTLY_FILE_MAX = 1 << 20, DAYS_MAX = 36500 };
 
 static const char *const members[] = { "evp",   "version",      "model",       "logs",    "tiers",  "state",
                                        "alpha", "move_cost",    "budget_s",    "configs", "served", "metrics",
-                                       "keep",  "false_alarms", "forget_days", "options", "hours",  NULL };
+                                       "keep",  "false_alarms", "forget_days", "options", "hours",  "namespace",
+                                       NULL };
 static const char *const tools[] = { "model",    "evp-import", "evp-drift", "evp-profile", "evp-score",
                                      "evp-plan", "evp-pack",   "evp-load",  "evp-report",  NULL };
 
@@ -84,10 +85,10 @@ static int take(struct nightly *n, struct err *err)
     if (check_names(t, members, "the configuration", err) || json_want_text(t, "model", &n->model, err) ||
         json_want_text(t, "tiers", &n->tiers, err) || json_may_text(t, "state", &n->state, err) ||
         json_may_text(t, "metrics", &n->metrics, err) || json_may_text(t, "configs", &n->configs, err) ||
-        may_real(t, "alpha", 1e9, &n->alpha, err) || may_real(t, "move_cost", 1e9, &n->move_cost, err) ||
-        may_real(t, "budget_s", 1e9, &n->budget_s, err) || may_real(t, "hours", 1e4, &n->hours, err) ||
-        may_real(t, "false_alarms", 0.5, &n->false_alarms, err) || may_count(t, "forget_days", &n->forget_days, err) ||
-        may_count(t, "keep", &n->keep, err))
+        json_may_text(t, "namespace", &n->name_space, err) || may_real(t, "alpha", 1e9, &n->alpha, err) ||
+        may_real(t, "move_cost", 1e9, &n->move_cost, err) || may_real(t, "budget_s", 1e9, &n->budget_s, err) ||
+        may_real(t, "hours", 1e4, &n->hours, err) || may_real(t, "false_alarms", 0.5, &n->false_alarms, err) ||
+        may_count(t, "forget_days", &n->forget_days, err) || may_count(t, "keep", &n->keep, err))
         return err->code;
     n->logs = json_get(t, "logs");
     n->served = json_get(t, "served");

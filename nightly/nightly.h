@@ -15,9 +15,10 @@
 struct nightly {
     struct json *tree;
     const char *model, *tiers;
-    const char *state;   // folder of the state; relative paths begin there
-    const char *metrics; // file for Prometheus' text format
-    const char *configs; // to try; NULL: the tools' default
+    const char *state;      // folder of the state; relative paths begin there
+    const char *metrics;    // file for Prometheus' text format
+    const char *configs;    // to try; NULL: the tools' default
+    const char *name_space; // of the payloads; NULL: the model's digest
     double alpha, move_cost;
     double budget_s;     // of the profiling device in a night, 0: everything new is profiled
     double hours;        // after which the night ends, whatever is not done; 0: never

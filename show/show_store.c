@@ -2,6 +2,7 @@
  * rollback; without access to the state, from its index. --check also reads every payload, and compares the index with
  * the state. */
 #include "base/array.h"
+#include "base/file.h"
 #include "base/map.h"
 #include "show/show.h"
 #include "loader/store/folder.h"
@@ -99,7 +100,7 @@ static int put_loads(struct sheet *s, struct tier_state *state, const struct row
         code = state_get_load(state, name, &load, err);
         sheet_text(s, NULL, name);
         sheet_text(s, NULL, load.manifest);
-        sheet_text(s, NULL, load.name);
+        sheet_text(s, NULL, file_name(load.name));
         sheet_text(s, NULL, load.running ? "not ended" : "ended");
     }
     sheet_table_end(s);

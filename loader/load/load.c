@@ -2,6 +2,7 @@
 #include "loader/load/load.h"
 
 #include "base/buf.h"
+#include "base/file.h"
 #include "loader/load/load_internal.h"
 
 #include <stdlib.h>
@@ -16,12 +17,41 @@ static int set_names(struct load *l, struct err *err)
 
     if (o->manifest && strcmp(o->manifest, "-") == 0)
         l->o.manifest = NULL;
+    l->path = l->o.manifest ? realpath(l->o.manifest, NULL) : NULL;
     l->name_space = o->name_space ? o->name_space : l->manifest.model_digest;
     if (o->retire || (!o->manifest && !o->receipt))
         return 0;
     buf_printf(&b, "%s%s", o->receipt ? o->receipt : o->manifest, o->receipt ? "" : ".receipt");
     l->receipt = buf_take(&b);
     return l->receipt ? 0 : err_nomem(err);
+}
+
+/* Plans are of one lineage if their manifests lie in the same folder, as those of one night's state do, or if one names
+ * the other as its previous one. Nothing is known of standard input, or of a load by an earlier release. */
+static bool is_other(const struct load *l, const struct state_load *is)
+{
+    const char *own = l->path ? file_name(l->path) : NULL, *in_force = file_name(is->name);
+    ptrdiff_t n = own ? own - l->path : 0;
+
+    return n > 0 && in_force != is->name && strcmp(is->manifest, l->manifest.digest) != 0 &&
+           strcmp(is->manifest, l->manifest.previous) != 0 &&
+           (in_force - is->name != n || strncmp(is->name, l->path, (size_t)n) != 0);
+}
+
+/* Two plans that share a namespace would empty each other's cache. */
+static int refuse_other(const struct load *l, struct err *err)
+{
+    int n[TIER_MAX] = { 0 };
+
+    for (int i = 0; i < l->n_copies; i++)
+        n[l->copy[i].store] += l->copy[i].goes && !load_goal(l, load_entry(l, &l->copy[i])->id);
+    for (int s = 0; s < l->report.n_tiers; s++)
+        if (n[s] && is_other(l, &l->store[s].load))
+            return err_set(err, ERR_FORMAT,
+                           "tier '%s': the load in force was made from '%s', and '%s' would evict %d of its contexts: "
+                           "two plans share this namespace; give one --namespace, or --take-over",
+                           l->store[s].tier->name, l->store[s].load.name, l->path, n[s]);
+    return 0;
 }
 
 static int prepare(struct load *l, struct err *err)
@@ -34,7 +64,7 @@ static int prepare(struct load *l, struct err *err)
     if (load_verify(l, err) || load_put_in_order(l, err))
         return err->code;
     load_say_left(l);
-    return 0;
+    return l->o.direction == LOAD_BACK || l->o.retire || l->o.take_over ? 0 : refuse_other(l, err);
 }
 
 int load_open(struct load **load, const struct load_options *options, struct err *err)
@@ -76,6 +106,7 @@ void load_close(struct load *l)
     for (int i = 0; i < l->packed_name.n; i++)
         free(l->packed_name.at[i]);
     free(l->packed_name.at);
+    free(l->path);
     free(l->receipt);
     free(l->away);
     manifest_release(&l->manifest);

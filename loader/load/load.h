@@ -44,13 +44,14 @@ struct load_options {
     const char *receipt;    // NULL: MANIFEST.receipt, and none for standard input
     const char *name_space; // NULL: the manifest's model digest
     enum load_direction direction;
-    bool retire;   // remove the namespace: the manifest only names the tiers
-    bool new_disk; // folders of kind `file` may be empty although the manifest keeps payloads there
-    bool dry_run;  // load_run() is not called; nothing changes on disk
-    bool repair;   // read all payloads in place, compare them with the payload folder, and replace what differs
-    double wait_s; // seconds to wait for another load of the same tiers
-    bool chunks;   // the indexes also have the parts of contexts
-    bool share;    // open the folders to `group`; otherwise their access stays
+    bool take_over; // evict also what a plan of another folder has placed in the namespace
+    bool retire;    // remove the namespace: the manifest only names the tiers
+    bool new_disk;  // folders of kind `file` may be empty although the manifest keeps payloads there
+    bool dry_run;   // load_run() is not called; nothing changes on disk
+    bool repair;    // read all payloads in place, compare them with the payload folder, and replace what differs
+    double wait_s;  // seconds to wait for another load of the same tiers
+    bool chunks;    // the indexes also have the parts of contexts
+    bool share;     // open the folders to `group`; otherwise their access stays
     gid_t group;
     int jobs;    // payloads copied at the same time
     char **args; // for the receipt
@@ -85,7 +86,8 @@ struct load_report {
 };
 
 /* ERR_FAIL: a tier cannot hold the plan, or there is nothing to roll back. ERR_FORMAT: the manifest is wrong, or a
- * rollback names another load than the one in force. ERR_IO: there is no payload folder. What is left out is not a
+ * rollback names another load than the one in force, or another plan's contexts
+ * would be evicted. ERR_IO: there is no payload folder. What is left out is not a
  * failure: it is reported, and counted. */
 int load_open(struct load **load, const struct load_options *options, struct err *err) MUST_CHECK;
 

@@ -40,6 +40,7 @@ struct load {
     struct load_options o;
     struct manifest manifest;
     const char *name_space;
+    char *path;                        // of the manifest, absolute; NULL: standard input
     char *receipt;                     // path; NULL: do not write one
     struct tier_store store[TIER_MAX]; // one per tier of the manifest; .tier NULL: not served, or cannot be opened
     struct err *away;                  // (TIER_MAX) why a tier is left out, or has failed; .code 0: it works

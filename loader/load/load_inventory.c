@@ -215,7 +215,7 @@ static int check_undoable(struct load *l, struct err *err)
             return err_set(err, ERR_FORMAT,
                            "tier '%s': the load in force is of '%s' (%.8s), not of '%s' (%.8s): only the load in force "
                            "can be undone",
-                           l->store[i].tier->name, load->name, load->manifest,
+                           l->store[i].tier->name, file_name(load->name), load->manifest,
                            l->o.manifest ? l->o.manifest : "standard input", l->manifest.digest);
         undoable |= load->undoable;
     }

@@ -42,7 +42,10 @@ static int begin_store(const struct load *l, struct tier_store *s, int64_t numbe
     load->running = back ? STATE_BACK : STATE_FORWARD;
     if (!back) {
         memcpy(load->manifest, l->manifest.digest, sizeof(load->manifest));
-        snprintf(load->name, sizeof(load->name), "%s", l->o.manifest ? file_name(l->o.manifest) : "standard input");
+        snprintf(load->name, sizeof(load->name), "%s",
+                 !l->path                               ? "standard input"
+                 : strlen(l->path) < sizeof(load->name) ? l->path
+                                                        : file_name(l->path));
         load->capacity = s->tier->capacity;
     }
     if (state_put_load(s->state, s->name_space, load, err) || tier_store_commit(s, err) || tier_store_tidy(s, err) ||

@@ -42,7 +42,7 @@ enum { STATE_NAME = 256 };
 /* The manifest in force in a namespace, and the running load. */
 struct state_load {
     int64_t number;                                   // of the namespace; 0: not in the state yet
-    char manifest[DIGEST_HEX], name[STATE_NAME];      // in force, or of the running load; "": none
+    char manifest[DIGEST_HEX], name[STATE_NAME];      // in force, or of the running load, with its path; "": none
     char before[DIGEST_HEX], before_name[STATE_NAME]; // to which a rollback returns; "": none
     int64_t capacity, before_capacity;                // of the tier, in these manifests
     int64_t load;                                     // a random number; the same in all tiers of one load
