@@ -84,6 +84,9 @@ static const struct tool tool = {
         "(docs/requests.md), compressed or not. Beginnings shared by several prompts become contexts, with their "
         "questions and an access log: contexts.jsonl, questions.jsonl and access.jsonl in the folder --output.\n"
         "\n"
+        "Of several logs some may be unreadable, or cut: what can be read counts, if it is half of all bytes, and the "
+        "status is 1, as it is if more than 1 % of the lines are damaged.\n"
+        "\n"
         "With --requests, --dataset names models, and --min-tokens counts the tokens that a server caches, with the "
         "model's chat template; without --min-tokens a context has at least 1 KiB. Of each context the questions asked "
         "last are kept, in whole days; --seed draws others of the same day.",

@@ -159,6 +159,7 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     char *standard[] = { (char[]){ "-" } };
     int code = 0;
 
+    rq->lenient = n > 1;
     request_logs_listen(&logs, rq, "MiB of logs, read three times");
     for (int i = 0; i < (n ? n : 1) && !code; i++)
         code = requests_open(rq, n ? path[i] : standard[0], err);
@@ -173,7 +174,8 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     if (!code) {
         request_logs_say(rq);
         say_written(&w);
-        code = rq->n_left_out ? 1 : 0;
+        summary_int("logs_unread", rq->n_unread);
+        code = rq->line.n_flawed || rq->n_damaged * 100 > rq->n_lines || rq->n_unread ? 1 : 0;
     }
     requests_close(rq);
     return code;

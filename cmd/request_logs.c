@@ -31,7 +31,13 @@ static void say_damaged(void *arg, const char *sentence)
     const struct request_logs *logs = arg;
 
     if (logs->rq->n_damaged <= SAID_MAX)
-        log_error("%s", sentence);
+        log_warn("%s", sentence);
+}
+
+static void say_unread(void *arg, const char *sentence)
+{
+    (void)arg;
+    log_warn("%s; what can be read of the logs counts", sentence);
 }
 
 static void say_reading(void *arg, int64_t bytes)
@@ -61,6 +67,7 @@ void request_logs_listen(struct request_logs *logs, struct requests *rq, const c
 {
     *logs = (struct request_logs){ .rq = rq, .what = what };
     rq->damaged = say_damaged;
+    rq->unread = say_unread;
     rq->reading = say_reading;
     rq->read = say_log;
     rq->arg = logs;

@@ -305,7 +305,7 @@ enum { STREAM_BLOCK = 1 << 20, MAX_LINE = 256 << 20 };
 struct archive_stream {
     struct archive *archive;
     const char *label;
-    bool empty;
+    bool empty, unended;
     int64_t n_lines; // given out
 };
 
@@ -369,6 +369,7 @@ static int take_lines(struct archive_stream *s, const struct archive_lines *to, 
     char *at = text->at, *end = at + text->n, *stop;
 
     while (at < end && ((stop = memchr(at, '\n', (size_t)(end - at))) || at_end)) {
+        s->unended = !stop;
         stop = stop ? stop : end;
         *stop = '\0';
         int code = to->line(to->arg, at, (size_t)(stop - at), err);
@@ -401,6 +402,16 @@ int archive_stream_lines(struct archive_stream *s, const struct archive_lines *t
     }
     buf_release(&text);
     return got;
+}
+
+bool archive_stream_unended(const struct archive_stream *s)
+{
+    return s->unended;
+}
+
+int64_t archive_stream_bytes(const struct archive_stream *s)
+{
+    return s ? archive_filter_bytes(s->archive, -1) : 0;
 }
 
 void archive_stream_close(struct archive_stream *s)

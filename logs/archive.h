@@ -72,6 +72,8 @@ struct archive_lines {
 
 /* Gives out all lines, once; the last one may lack its line end. ERR_FORMAT: one is longer than 256 MiB. */
 int archive_stream_lines(struct archive_stream *s, const struct archive_lines *to, struct err *err) MUST_CHECK;
-void archive_stream_close(struct archive_stream *s); // NULL is fine
+bool archive_stream_unended(const struct archive_stream *s);  // does the line that is given out lack its end?
+int64_t archive_stream_bytes(const struct archive_stream *s); // of the file, that were decoded; NULL: 0
+void archive_stream_close(struct archive_stream *s);          // NULL is fine
 
 #endif

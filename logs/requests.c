@@ -169,6 +169,10 @@ int requests_visit(struct requests *rq, request_visit *each, void *arg, struct e
         return err->code;
     rq->n_unknown = rq->line.flaws[REQUEST_UNKNOWN] + rq->n_damaged;
     rq->n_left_out = rq->line.n_flawed + rq->n_damaged;
+    if (rq->n_unread && (rq->logs.n == 0 || rq->n_bytes_unread > rq->n_bytes / 2)) {
+        *err = rq->why;
+        return err->code;
+    }
     if (rq->n_lines == 0)
         return err_set(err, ERR_FORMAT, "the logs are empty");
     if (rq->line.n_requests == 0)

@@ -36,8 +36,10 @@ struct requests {
     bool halves;      // uses in the first half of the logs' time are counted apart
     enum requests_ids ids;
     const struct map *wanted;                         // models; NULL or empty: all
+    bool lenient;                                     // one of several logs may be unreadable, wholly or at its end
     bool partial;                                     // go on when more than a tenth of the requests is left out
     void (*damaged)(void *arg, const char *sentence); // a line that is not JSON; it is left out
+    void (*unread)(void *arg, const char *sentence);  // a log that is unreadable; NULL unless lenient
     void (*reading)(void *arg, int64_t bytes);        // bytes read since the last call
     /* after the first reading of each log; label is its name in quotes */
     void (*read)(void *arg, const char *label, const struct request_log *log);
@@ -50,6 +52,7 @@ struct requests {
     int64_t n_used;     // requests to wanted models
     int64_t n_unknown;  // what may have been one, and was not recognised: flawed so, or damaged
     int64_t n_left_out; // all flawed, and damaged
+    int n_unread;       // logs that could not be read, wholly or at their end
     double first, last; // their earliest and latest time; NaN: no request has a time
     int n_chosen;       // contexts
     int n_forgotten;    // of these, left out by `forget`
@@ -57,7 +60,9 @@ struct requests {
     int n_lacking[2];   // written contexts without questions of a split (enum split)
 
     /* for logs/requests*.c */
-    double now; // when the last log was opened
+    double now;                      // when the last log was opened
+    int64_t n_bytes, n_bytes_unread; // of all logs
+    struct err why;                  // of the first unreadable log
     struct {
         struct requests_log *at;
         int n, cap;
@@ -79,10 +84,11 @@ struct requests_sink {
     void *arg;
 };
 
-int requests_open(struct requests *rq, const char *path, struct err *err) MUST_CHECK; // "-": standard input
+/* "-": standard input. A log is a regular file; standard input and what the shell opens (/dev/fd/63) may be pipes. */
+int requests_open(struct requests *rq, const char *path, struct err *err) MUST_CHECK;
 
-/* ERR_FORMAT: the logs hold no request, or too many are left out. A request without a time counts as the newest
- * does. */
+/* ERR_FORMAT: the logs hold no request, too many are left out, or less than half of their bytes can be read. A request
+ * without a time counts as the newest does. */
 int requests_find(struct requests *rq, struct err *err) MUST_CHECK;
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err) MUST_CHECK;
 

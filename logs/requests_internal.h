@@ -14,6 +14,7 @@
 struct requests_log {
     char *label; // for messages
     int fd;
+    bool cut;      // a part of it cannot be read
     double newest; // a day after it was last changed, in seconds since 1970: none of its lines is newer
 };
 

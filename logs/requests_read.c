@@ -79,18 +79,50 @@ static int keep_copy(struct requests_log *log, struct err *err)
     return 0;
 }
 
+/* Notes that n bytes of a log cannot be read. */
+static void note_unread(struct requests *rq, int64_t n, const struct err *why)
+{
+    if (rq->n_unread++ == 0)
+        rq->why = *why;
+    rq->n_bytes_unread += n > 0 ? n : 0;
+    rq->unread(rq->arg, why->msg);
+}
+
+/* Opens a regular file, or what this process has open already: another pipe could make it wait for ever. */
+static int open_log(const char *path, struct stat *st, struct err *err)
+{
+    bool standard = strcmp(path, "-") == 0;
+    bool is_open = standard || strcmp(path, "/dev/stdin") == 0 || strncmp(path, "/dev/fd/", 8) == 0;
+    int wait = is_open ? 0 : O_NONBLOCK;
+    int fd = standard ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC | wait);
+
+    if (fd < 0 || fstat(fd, st) < 0)
+        err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+    else if (S_ISDIR(st->st_mode) || (!is_open && !S_ISREG(st->st_mode)))
+        err_set(err, ERR_IO, "cannot read '%s': %s", path,
+                S_ISDIR(st->st_mode) ? strerror(EISDIR) : "it is not a regular file");
+    else
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return err->code;
+}
+
 int requests_open(struct requests *rq, const char *path, struct err *err)
 {
     bool standard = strcmp(path, "-") == 0;
-    struct requests_log log = { .fd = standard ? fcntl(0, F_DUPFD_CLOEXEC, 3) : open(path, O_RDONLY | O_CLOEXEC) };
     struct buf label = { 0 };
-    struct stat st;
+    struct stat st = { 0 };
+    struct requests_log log = { .fd = open_log(path, &st, err) };
 
-    if (log.fd < 0 || fstat(log.fd, &st) < 0 || S_ISDIR(st.st_mode)) {
-        err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(log.fd < 0 ? errno : EISDIR));
-        if (log.fd >= 0)
-            close(log.fd);
+    if (log.fd < 0 && !rq->lenient)
         return err->code;
+    bool known = log.fd >= 0 || stat(path, &st) == 0;
+    int64_t n = known && S_ISREG(st.st_mode) ? st.st_size : 0;
+    rq->n_bytes += n;
+    if (log.fd < 0) {
+        note_unread(rq, n, err);
+        return 0;
     }
     buf_printf(&label, standard ? "standard input" : "'%s'", path);
     log.label = buf_take(&label);
@@ -111,7 +143,9 @@ struct reading {
     enum requests_reading reading;
     request_visit *each;
     void *arg;
-    const struct requests_log *log;
+    struct requests_log *log;
+    const struct archive_stream *in;
+    bool stopped;              // by a failure of `each`
     struct request_line *line; // counts: the results' in the first reading, later ignored
     int64_t n_line;
 };
@@ -139,14 +173,22 @@ static int read_line(void *arg, const char *line, size_t n, struct err *err)
     struct reading *r = arg;
     struct requests *rq = r->rq;
     const struct request_visitor visitor = { take_request, r };
-    int code = request_read(r->line, line, n, &visitor, err);
+    bool unended = archive_stream_unended(r->in);
+    int64_t n_flawed = r->line->n_flawed, flaws[N_REQUEST_FLAWS];
 
+    memcpy(flaws, r->line->flaws, sizeof(flaws));
+    int code = request_read(r->line, line, n, &visitor, err);
     r->n_line++;
+    if (unended) { /* the server was killed, or writes it now */
+        memcpy(r->line->flaws, flaws, sizeof(flaws));
+        r->line->n_flawed = n_flawed;
+    }
     if (r->reading == REQUESTS_FIRST)
         rq->n_lines++;
+    r->stopped = code && code != REQUEST_DAMAGED;
     if (code != REQUEST_DAMAGED)
         return code;
-    if (r->reading == REQUESTS_FIRST) {
+    if (r->reading == REQUESTS_FIRST && !unended) {
         err_wrap(err, "%s line %lld", r->log->label, (long long)r->n_line);
         rq->n_damaged++;
         rq->damaged(rq->arg, err->msg);
@@ -161,12 +203,29 @@ static void note_bytes(void *arg, int64_t bytes)
     r->rq->reading(r->rq->arg, bytes);
 }
 
+/* May the others go on without the rest of a log? What is read of it is the same in each reading. */
+static bool may_be_cut(struct reading *r, const struct err *why)
+{
+    struct requests_log *log = r->log;
+    struct stat st;
+
+    if (r->stopped || why->code == ERR_NOMEM || !(log->cut || (r->rq->lenient && r->reading == REQUESTS_FIRST)))
+        return false;
+    if (!log->cut)
+        note_unread(r->rq, fstat(log->fd, &st) ? 0 : st.st_size - archive_stream_bytes(r->in), why);
+    log->cut = true;
+    return true;
+}
+
 static int read_log(struct reading *r, struct err *err)
 {
     struct archive_stream *in = archive_stream_open(r->log->label, r->log->fd, err);
 
+    r->in = in;
     r->line->log = (struct request_log){ .newest = r->log->newest, .future = r->rq->now + DAY };
     int code = in ? archive_stream_lines(in, &(struct archive_lines){ read_line, note_bytes, r }, err) : err->code;
+    if (code && may_be_cut(r, err))
+        code = 0;
     archive_stream_close(in);
     if (!code && r->reading == REQUESTS_FIRST)
         r->rq->read(r->rq->arg, r->log->label, &r->line->log);

@@ -22,5 +22,5 @@ try damaged -o out --partial
 ls out
 printf "$line" "$long" one "$long" two "$long" three | gzip | head -c 100 >cut
 try cut -o cut-out
-printf "Received request 1: prompt: '%s never ends" "$long" >open
+printf "Received request 1: prompt: '%s never ends\n" "$long" >open
 evp-import --requests good open -o out 2>&1 | grep short
