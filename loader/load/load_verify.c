@@ -92,14 +92,13 @@ static int key_of(struct buf *key, const char *token_digest, const char *config)
 /* Lists one file, unless it is no payload. */
 static int list_packed(struct load *l, const char *name, struct buf *key, struct err *err)
 {
-    char *path = file_join(l->o.payloads, name);
+    int64_t size;
+    char *path = load_find_payload(l, name, &size); // a regular file, so it does not make the load wait
     struct packed_payload p;
     struct err ignored;
     bool first;
 
-    if (!path)
-        return err_nomem(err);
-    int code = packed_payload_open(&p, path, PAYLOAD_HEADER, &ignored);
+    int code = path ? packed_payload_open(&p, path, PAYLOAD_HEADER, &ignored) : ERR_FORMAT;
     free(path);
     if (code)
         return 0;

@@ -6,7 +6,7 @@ b1 90 none ssd' | plan one 60000 60000
 evp-load -q one.jsonl --payloads pay || exit
 as() { sed "s/\"id\":\"$1\"/\"id\":\"$2\"/; s/\"payload\":\"$1-/\"payload\":\"$2-/" "$3"; }
 try() {
-	evp-load "$@" >said 2>&1
+	timeout 20 evp-load "$@" >said 2>&1
 	echo "status $?"
 	grep 'warning\|error\|keep\|insert\|move\|nothing' said
 	placed
@@ -19,6 +19,7 @@ echo 'again:'; try two.jsonl --payloads none
 sed 's/"tier":"dram"/"tier":"ssd"/' two.jsonl >three.jsonl
 echo 'another id, on another tier:'; try three.jsonl --payloads none
 rm -r dram ssd
+mkfifo pay/pipe
 echo 'another id, packed under the first:'; try two.jsonl --payloads pay --new
 rm -r dram ssd
 evp-load -q one.jsonl --payloads pay --new || exit
