@@ -45,7 +45,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
     OPT_PARTIAL(&cfg.partial),
-    OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only beginnings of at least N prompts"),
+    OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only prefixes of at least N prompts"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_FORGET(&cfg.forget),
@@ -264,7 +264,7 @@ static int import_all(struct import *im, char **path, int n, struct err *err)
     return 0;
 }
 
-enum { MIN_BYTES = 1024 }; // of a shared beginning of prompts, if tokens are not counted
+enum { MIN_BYTES = 1024 }; // of a shared prefix of prompts, if tokens are not counted
 
 static int check_requests(struct err *err)
 {

@@ -56,11 +56,11 @@ static void say_written(const struct writing *w)
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
     say_next(w->im);
     if (w->n_length)
-        log_info("%" PRId64 " shared beginning%s left out: length not within --min-tokens and --max-tokens",
-                 w->n_length, w->n_length == 1 ? "" : "s");
+        log_info("%" PRId64 " shared prefix%s left out: length not within --min-tokens and --max-tokens", w->n_length,
+                 w->n_length == 1 ? "" : "es");
     if (rq->n_forgotten)
-        log_info("%d shared beginning%s left out: no request within --forget before the last one", rq->n_forgotten,
-                 rq->n_forgotten == 1 ? "" : "s");
+        log_info("%d shared prefix%s left out: no request within --forget before the last one", rq->n_forgotten,
+                 rq->n_forgotten == 1 ? "" : "es");
     if (rq->n_lacking[SPLIT_TRAIN] || rq->n_lacking[SPLIT_TEST])
         log_warn("of the contexts %d have no train questions and %d no test questions; evp-qgen '%s/contexts.jsonl' "
                  "makes some",
@@ -139,9 +139,9 @@ static int write_files(struct writing *w, struct err *err)
     if (!code)
         code = requests_write(&w->im->rq, &sink, err);
     if (!code && w->n_contexts == 0)
-        code = err_set(err, ERR_FORMAT,
-                       "no beginning is long enough and shared by enough prompts that go on differently%s",
-                       w->im->rq.n_forgotten ? ", and was used within --forget" : "");
+        code =
+            err_set(err, ERR_FORMAT, "no prefix is long enough and shared by enough prompts that go on differently%s",
+                    w->im->rq.n_forgotten ? ", and was used within --forget" : "");
     for (int i = 0; i < w->n_out; i++) {
         if (code)
             rows_abort(&w->out[i]);

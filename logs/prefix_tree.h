@@ -1,9 +1,9 @@
-/* prefix_tree.h - a tree of the beginnings of texts: one node per chunk, with the number of texts that contain it.
+/* prefix_tree.h - a tree of the prefixes of texts: one node per chunk, with the number of texts that contain it.
  *
  * A text is cut into chunks of PREFIX_CHUNK bytes from its beginning. A chunk's key is the XXH3 of its bytes and of the
  * key of the chunk before it, so a key stands for all of the text up to its end, and one table of keys is the whole
  * tree. The leaves are whole texts, so equal texts are known. No text is kept: 24 bytes a node and 8 to 16 of the
- * table. Two different beginnings have the same key with a probability of about nodes^2 / 2^65, four in ten million for
+ * table. Two different prefixes have the same key with a probability of about nodes^2 / 2^65, four in ten million for
  * a gigabyte.
  */
 #ifndef EVP_PREFIX_TREE_H

@@ -1,4 +1,4 @@
-/* requests.c - the first two readings: beginnings are counted and chosen, then the requests of each context compared.
+/* requests.c - the first two passes: prefixes are counted and chosen, then the requests of each context compared.
  */
 #include "logs/requests.h"
 

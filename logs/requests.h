@@ -1,4 +1,4 @@
-/* requests.h - from request logs to contexts: which beginnings of prompts are reused, with which questions, and how
+/* requests.h - from request logs to contexts: which prefixes of prompts are reused, with which questions, and how
  * often.
  *
  *     struct requests rq = { .choice = { .min_uses = 2, .min_bytes = 1024 }, .per_context = 8, ... };
@@ -7,11 +7,11 @@
  *     requests_write(&rq, &sink, &err);
  *     requests_close(&rq);
  *
- * The logs are read three times, block by block; their texts are never all in memory. requests_find() does the first
- * two readings. The first counts beginnings (prefix_tree.h) and chooses the best. The second finds where exactly the
- * requests of a context differ; the context ends there, at the white space before. The third, requests_write(), gives
- * out contexts and questions. A request belongs to the longest context that it begins with and continues after. Logs
- * that cannot be read twice (standard input, a pipe) are copied to an unnamed file in $TMPDIR.
+ * Three passes over the logs, block by block; their texts are never all in memory. requests_find() makes two: the first
+ * counts prefixes (prefix_tree.h) and chooses the best, the second finds where exactly the requests of a context
+ * differ; the context ends there, at the white space before. The third, requests_write(), gives out contexts and
+ * questions. A request belongs to the longest context that it begins with and continues after. Logs that cannot be
+ * read twice (standard input, a pipe) are copied to an unnamed file in $TMPDIR.
  */
 #ifndef EVP_REQUESTS_H
 #define EVP_REQUESTS_H

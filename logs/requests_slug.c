@@ -1,7 +1,7 @@
 /* requests_slug.c - a few words of a context for its id, by which a person tells it from others.
  *
  * They come from the context's own text alone: words chosen by comparing contexts would change with every night's log.
- * The last message of some length is looked at, so what conversations share at their beginnings, and the tokens of chat
+ * The last message of some length is looked at, so what conversations share in their prefixes, and the tokens of chat
  * templates, are left out. In it, the most frequent names are taken: words that are capital within sentences and never
  * written small. What a template or instructions say comes once; what a document is about comes again and again. Code
  * and scripts without capitals have no names: there any frequent long words are taken, and in short texts the first.

@@ -1,6 +1,6 @@
 /* placement_load.c - what requests cost each other: prices of a GPU's and a tier's time at a rate of requests.
  *
- * All GPUs together are one server that is so many times as fast (M/G/1: a request waits A / (2 (1 - rho)), with rho =
+ * The GPUs are modelled as one server, n times as fast (M/G/1: a request waits A / (2 (1 - rho)), with rho =
  * rate * E s and A = rate * E s^2; L. Kleinrock, Queueing Systems 1, 5.6). A tier's reads share its bandwidth (M/G/1
  * processor sharing: a read of s seconds takes s / (1 - rho)). The price of a request is what it adds to the time of
  * all, its own service left out: the derivative of the sum of waits by its rate,

@@ -2,7 +2,7 @@
 # day; --forget leaves contexts out. Equal or missing times: as if all were asked today.
 command -v python3 >/dev/null || skip "python3 is not installed"
 newest() { python3 "$TOP/tests/cli/import/requests-newest.py" "$@"; }
-read_log() { evp-import --requests log.jsonl --per-context 5 "$@" 2>&1 | grep 'beginning\|error'; }
+read_log() { evp-import --requests log.jsonl --per-context 5 "$@" 2>&1 | grep 'prefix\|error'; }
 for seed in 1 2 3; do
 	newest make $seed >log.jsonl
 	read_log -o kept$seed
