@@ -85,10 +85,9 @@ struct load_report {
     struct load_tier tier[TIER_MAX]; // (n_tiers)
 };
 
-/* ERR_FAIL: a tier cannot hold the plan, or there is nothing to roll back. ERR_FORMAT: the manifest is wrong, or a
- * rollback names another load than the one in force, or another plan's contexts
- * would be evicted. ERR_IO: there is no payload folder. What is left out is not a
- * failure: it is reported, and counted. */
+/* ERR_FAIL: a tier cannot hold the plan, or there is nothing to roll back. ERR_FORMAT: the manifest is wrong, a
+ * rollback names another load than the one in force, or another plan's contexts would be evicted. ERR_IO: there is no
+ * payload folder. What is left out is not a failure: it is reported, and counted. */
 int load_open(struct load **load, const struct load_options *options, struct err *err) MUST_CHECK;
 
 /* Fails only without memory; the next load goes on from there. */
