@@ -45,6 +45,8 @@ TESTED = "0.32"  # version of vLLM
 LOADERS = 4      # threads of a worker that read payloads
 SWITCH_S = 1e-4  # while something is loaded, instead of Python's 5 ms
 STORES = 64      # namespaces that are kept open
+LATER_S = 10     # until a salt without contexts is looked up again
+UNKNOWN = 4096   # such salts that are remembered
 TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -79,15 +81,27 @@ class Stores:
     def _open(self, name_space):
         return engine.Store(self.settings.manifest, name_space)
 
+    def _keep(self, name_space, store):
+        with self.lock:
+            self.at[name_space] = store
+            if len(self.at) > STORES:  # whoever still uses it keeps it open
+                del self.at[next(name for name in self.at if name is not None)]
+
     def get(self, name_space):
         store = self.at.get(name_space)
         if store is None:
             store = self._open(name_space)
-            with self.lock:
-                self.at[name_space] = store
-                if len(self.at) > STORES:  # whoever still uses it keeps it open
-                    del self.at[next(name for name in self.at if name is not None)]
+            self._keep(name_space, store)
         return store
+
+    def look(self, salt):
+        """Opens the namespace of a salt, which clients choose, and keeps it if it has contexts; returns whether it has."""
+        store = self._open(salt)
+        if store.list():
+            self._keep(salt, store)
+            return True
+        store.close()
+        return False
 
     def all(self):
         with self.lock:
@@ -143,6 +157,7 @@ class Scheduler:
         self.pending = []  # loads for the next step
         self.pool, self.held, self.let_go = None, {}, []  # blocks marked in vllm_dropped, and those of the step before
         self.changes, self.opening, self.wake = 0, {}, threading.Event()
+        self.unknown = {}  # salt without contexts -> when it was looked up
         self.model, self.serves = engine_model(config, settings), True  # model: until a payload was compared with it
         self._judge(unfit(kv_cache_config))
         self.no_drop = unable_to_drop(config) if settings.dropped else "the setting 'dropped' is not true"
@@ -168,18 +183,25 @@ class Scheduler:
         while True:
             self.wake.wait(1)
             self.wake.clear()
-            for name_space in list(self.opening):
-                try:
-                    self.stores.get(name_space)
-                    self.changes += 1
-                    del self.opening[name_space]
-                except ValueError as error:
-                    self.opening[name_space] = 0
-                    engine.once(str(error))
+            for salt in list(self.opening):
+                self._look(salt)
             changes = sum(store.refresh() for store in self.stores.all())
             if changes:
                 self._judge()
             self.changes += changes
+
+    def _look(self, salt):
+        try:
+            known = self.stores.look(salt)
+        except (ValueError, evp.Error):  # it is no text, or cannot be read
+            known = False
+        if known:
+            self.changes += 1
+        else:
+            if len(self.unknown) >= UNKNOWN:
+                self.unknown.clear()
+            self.unknown[salt] = time.monotonic()
+        del self.opening[salt]
 
     def _store(self, salt):
         """The store of a salt; None: it is being opened; False: there is none."""
@@ -187,6 +209,8 @@ class Scheduler:
         if store:
             return store
         if "\0" in salt or salt not in self.opening and len(self.opening) >= STORES:
+            return False
+        if time.monotonic() - self.unknown.get(salt, -LATER_S) < LATER_S:
             return False
         asked = self.opening.setdefault(salt, time.monotonic())
         self.wake.set()

@@ -229,6 +229,11 @@ def salts(e):
     assert ask("1", "c", "tenant") == ask("2", "c", "nobody") == ask("3", "b", "tenant\0") == (0, False)
     assert ask("4", "b", "tenant") == (60, True) and e.one.scheduler.found["4"][2].config == "none"
     assert ask("5", "b", None) == (200, True) and e.one.scheduler.found["5"][2].config == "kivi:bits=2"
+    # salts are the clients': those without contexts, or that are no text, take nobody's place
+    for i in range(66):
+        assert ask(f"s{i}", "b", f"nobody {i}" if i % 2 else f"\ud800{i}") == (0, False)
+    assert ask("6", "b", "tenant") == (60, True)
+    assert set(e.one.scheduler.stores.at) == {None, "tenant"} and not e.one.scheduler.opening
 
 
 def writes(e):
