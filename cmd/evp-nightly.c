@@ -26,7 +26,7 @@
 static struct {
     const char *config;
     double budget_s;
-    bool dry_run;
+    bool again, dry_run;
     struct opt_common common;
 } cfg = { .budget_s = -1 };
 
@@ -36,6 +36,10 @@ static const struct opt opts[] = {
     OPT_PERIOD(0, "budget", &cfg.budget_s, "SECONDS", 0, 1e9,
                "most time of the profiling device for this night, instead of the configuration's; 0: everything new is "
                "profiled"),
+    OPT_BOOL(
+        0, "again", &cfg.again,
+        "begin anew, for another model, other weights or another chat template: what is placed leaves the tiers, and "
+        "the profile and the plan are set aside"),
     OPT_DRY_RUN(&cfg.dry_run),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
@@ -197,8 +201,11 @@ static int run_steps(struct night *n, const struct nightly *config, struct err *
         if (!run_step(n, config, &night_steps[i], err))
             continue;
         err_wrap(err, "step '%s'", night_steps[i].name);
-        if (!night_steps[i].helps)
+        if (!night_steps[i].helps) {
+            if (err->code == ERR_FORMAT && strcmp(night_steps[i].name, "profile") == 0)
+                log_info("if the model's weights or its chat template were changed, evp-nightly --again begins anew");
             return err->code;
+        }
         log_warn("%s; the night goes on without it", err->msg);
     }
     return 0;
@@ -226,7 +233,10 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
         log_info("night %lld goes on where it was", (long long)n->number);
     if (night_metrics_begin(config->metrics, &why))
         log_warn("%s", why.msg);
-    int code = night_heal(&n->healed, err) || night_take_model(config, err) ? err->code : run_steps(n, config, err);
+    int code = (cfg.again && !n->resumed && night_begin_anew(config, err)) || night_heal(&n->healed, err) ||
+                       night_take_model(config, err)
+                   ? err->code
+                   : run_steps(n, config, err);
     int status = code ? err_exit_status(code) : night_is_partial(n) ? 1 : 0;
     if (code)
         log_info(

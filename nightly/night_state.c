@@ -104,10 +104,41 @@ static void read_digest(char *digest, size_t size)
     }
 }
 
+static int retire(const struct nightly *n, struct err *err)
+{
+    struct command c = { 0 };
+    char digest[128];
+
+    read_digest(digest, sizeof(digest));
+    command_add(&c, "evp-load", MANIFEST, "--retire", n->name_space ? n->name_space : digest, "--wait", "600", NULL);
+    int status = command_run(&c, err);
+    command_release(&c);
+    return status <= 0 ? status
+                       : err_set(err, ERR_FAIL, "evp-load ended with status %d: nothing was set aside", status);
+}
+
+int night_begin_anew(const struct nightly *n, struct err *err)
+{
+    static const char *const aside[] = { PROFILE, MANIFEST }, *const gone[] = { PROFILE_BEFORE, TABLE, DRIFT,  TONIGHT,
+                                                                                PREVIOUS,       MODEL, RECEIPT };
+
+    if (file_exists(MANIFEST) && retire(n, err))
+        return err->code;
+    for (size_t i = 0; i < sizeof(aside) / sizeof(*aside); i++) {
+        char to[64];
+        snprintf(to, sizeof(to), "%s.old", aside[i]);
+        if (rename(aside[i], to) && errno != ENOENT)
+            return err_set(err, ERR_IO, "cannot rename '%s' to '%s': %s", aside[i], to, strerror(errno));
+    }
+    for (size_t i = 0; i < sizeof(gone) / sizeof(*gone); i++)
+        if (unlink(gone[i]) && errno != ENOENT)
+            return err_set(err, ERR_IO, "cannot remove '%s': %s", gone[i], strerror(errno));
+    return 0;
+}
+
 int night_take_model(const struct nightly *n, struct err *err)
 {
     struct buf is = { 0 }, line = { 0 };
-    char digest[128];
     int code = file_exists(MODEL) ? file_read(&is, MODEL, 4096, err) : 0;
 
     buf_printf(&line, "%s\n", n->model);
@@ -116,12 +147,11 @@ int night_take_model(const struct nightly *n, struct err *err)
     if (!code && (is.n == 0 || is.at[is.n - 1] != '\n')) // none, or it was cut
         code = file_write(MODEL, line.at, line.n, err);
     else if (!code && strcmp(buf_str(&is), line.at) != 0) {
-        read_digest(digest, sizeof(digest));
         code = err_set(
             err, ERR_FORMAT,
-            "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own; "
-            "evp-load %s --retire %s takes the payloads of the old one from the tiers",
-            (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model, MANIFEST, n->name_space ? n->name_space : digest);
+            "the state folder belongs to the model '%.*s', not '%s': give the new model a folder of its own, or "
+            "begin anew in this one with evp-nightly --again",
+            (int)strcspn(buf_str(&is), "\n"), buf_str(&is), n->model);
     }
     buf_release(&is);
     buf_release(&line);

@@ -36,6 +36,10 @@
  * made anew, and the profile, which holds what was measured, is taken from the night before. */
 int night_heal(bool *healed, struct err *err) MUST_CHECK;
 
+/* Begins anew, for another model, other weights or another chat template: takes what is placed from the tiers, and sets
+ * the profile and the plan aside, as NAME.old. Interrupted, it is called again. */
+int night_begin_anew(const struct nightly *n, struct err *err) MUST_CHECK;
+
 /* Notes the model that the state folder belongs to. ERR_FORMAT: it belongs to another one. */
 int night_take_model(const struct nightly *n, struct err *err) MUST_CHECK;
 
