@@ -386,7 +386,7 @@ int main(int argc, char **argv)
         return status;
     summary_begin(&tool, argc, argv);
     int code = run(&g, argv + first, argc - first, &err);
-    bool partial = g.logs.rq.n_left_out > 0;
+    bool partial = request_logs_lack(&g.logs.rq);
     release(&g);
     return summary_end(code, partial ? 1 : 0, &err);
 }

@@ -341,7 +341,7 @@ static int read_assumed(struct run *run, struct err *err)
     if (assumed_parse(&configs, cfg.assume, err) || replayed_logs_read(&r, &from, err) ||
         assumed_make(&run->assumed, &r.log, &r.model, &configs, err) || take_assumed(run, &r.model, err))
         code = err->code;
-    run->left_out = r.rq.n_left_out > 0;
+    run->left_out = request_logs_lack(&r.rq);
     replayed_logs_release(&r);
     return code;
 }

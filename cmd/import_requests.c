@@ -174,8 +174,7 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
     if (!code) {
         request_logs_say(rq);
         say_written(&w);
-        summary_int("logs_unread", rq->n_unread);
-        code = rq->line.n_flawed || rq->n_damaged * 100 > rq->n_lines || rq->n_unread ? 1 : 0;
+        code = request_logs_lack(rq) ? 1 : 0;
     }
     requests_close(rq);
     return code;

@@ -83,6 +83,7 @@ void request_logs_say_left_out(const struct requests *rq)
                      request_flaw_text((enum request_flaw)i));
     if (rq->n_damaged)
         log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+    summary_int("logs_unread", rq->n_unread);
     summary_int("rows_left_out", rq->n_left_out);
     summary_int("rows_not_recognised", rq->n_unknown);
     json_begin(summary_json(), "left_out", '{');
@@ -90,6 +91,11 @@ void request_logs_say_left_out(const struct requests *rq)
         if (l->flaws[i])
             json_put_int(summary_json(), request_flaw_text((enum request_flaw)i), l->flaws[i]);
     json_end(summary_json(), '}');
+}
+
+bool request_logs_lack(const struct requests *rq)
+{
+    return rq->line.n_flawed || rq->n_damaged * 100 > rq->n_lines || rq->n_unread;
 }
 
 void request_logs_say(const struct requests *rq)
@@ -113,6 +119,7 @@ static int read_logs(struct replayed_logs *r, const struct replayed_from *from, 
     int code = request_logs_wanted(&wanted, from->dataset, err);
 
     r->rq.wanted = &wanted;
+    r->rq.lenient = from->n > 1;
     request_logs_listen(&logs, &r->rq, "MiB of logs");
     for (int i = 0; i < from->n && !code; i++)
         code = requests_open(&r->rq, from->path[i], err);

@@ -19,8 +19,10 @@ struct request_logs {
 };
 void request_logs_listen(struct request_logs *logs, struct requests *rq, const char *what);
 
-/* After the reading: what was left out, in the summary, too, and what was read. */
+/* After the reading: what was left out, in the summary, too, and what was read. request_logs_lack: was so much left out
+ * that the status is 1? Of lines that are not JSON 1 % may be. */
 void request_logs_say_left_out(const struct requests *rq);
+bool request_logs_lack(const struct requests *rq);
 void request_logs_say(const struct requests *rq);
 
 /* Logs to be replayed, and the model that they are for. */

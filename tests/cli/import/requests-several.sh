@@ -44,3 +44,9 @@ echo 'one of 31 lines, one of 131 lines:'
 try broken
 python3 make.py 0 130 >many && echo '{"model":"m","timestamp":17003000' >>many
 try many
+echo 'evp-gain:'
+gain() { evp-gain "$@" --model synthetic:tiny --gpu L4 --dram 1M --summary s.json >gain 2>said; echo "status $?, $(grep -c 'what can be read of the logs counts' said) warned of"; }
+gain a b
+gain a cut.gz b
+gain a nowhere
+gain nowhere
