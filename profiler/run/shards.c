@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { SHARDS_MAX = 999 }; // per context; each after the first comes from a resumed run
@@ -171,9 +172,12 @@ static bool is_there(const struct shards *s)
            held.st_ino == there.st_ino;
 }
 
+/* A child of a run that was killed holds the lock for a moment: it is waited for, up to a second. */
 static int lock_folder(struct shards *s, struct err *err)
 {
-    for (;;) {
+    enum { TRIES = 10 };
+
+    for (int tries = 0;;) {
         if (file_mkdir(s->dir, err))
             return err->code;
         s->lock = open(s->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -187,8 +191,10 @@ static int lock_folder(struct shards *s, struct err *err)
             return 0;
         close(s->lock);
         s->lock = -1;
-        if (why == EWOULDBLOCK && there)
+        if (why == EWOULDBLOCK && there && tries++ == TRIES)
             return err_set(err, ERR_IO, "another process is writing '%s'", s->path);
+        if (why == EWOULDBLOCK && there)
+            nanosleep(&(struct timespec){ .tv_nsec = 1000000000 / TRIES }, NULL);
         if (why && why != EWOULDBLOCK)
             return err_set(err, ERR_IO, "cannot lock folder '%s': %s", s->dir, strerror(why));
     }

@@ -53,6 +53,8 @@ def kill_at(moment):
     p = subprocess.Popen(command("k.h5"), stderr=subprocess.PIPE, text=True)
     try:
         said = p.communicate(timeout=moment)[1]
+        if "another process is writing" in said:  # a child of the killed one, on a slow machine for more than a second
+            return kill_at(moment)
         if p.returncode:
             verdict(False, "a run after kills", said)
         return True
