@@ -233,7 +233,7 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
         log_info("night %lld goes on where it was", (long long)n->number);
     if (night_metrics_begin(config->metrics, &why))
         log_warn("%s", why.msg);
-    int code = (cfg.again && !n->resumed && night_begin_anew(config, err)) || night_heal(&n->healed, err) ||
+    int code = night_heal(&n->healed, err) || (cfg.again && !n->resumed && night_begin_anew(config, err)) ||
                        night_take_model(config, err)
                    ? err->code
                    : run_steps(n, config, err);

@@ -88,31 +88,23 @@ int night_heal(bool *healed, struct err *err)
 
 /* ---- the model and the plan -------------------------------------------------------- */
 
-/* The digest of the model in the header of the plan in force, for the sentence below; "DIGEST" if there is none. */
-static void read_digest(char *digest, size_t size)
-{
-    struct rows_in in;
-    struct err none;
-    const char *text = "DIGEST";
-
-    if (rows_open(&in, MANIFEST, "manifest", &none) == 0) {
-        const char *found = json_text(json_get(in.header, "model_digest"));
-        snprintf(digest, size, "%s", found ? found : text);
-        rows_close(&in);
-    } else {
-        snprintf(digest, size, "%s", text);
-    }
-}
-
+/* Takes the payloads of the plan in force from the tiers: of its namespace, or of its model, which its header names. */
 static int retire(const struct nightly *n, struct err *err)
 {
     struct command c = { 0 };
-    char digest[128];
+    struct rows_in in;
 
-    read_digest(digest, sizeof(digest));
-    command_add(&c, "evp-load", MANIFEST, "--retire", n->name_space ? n->name_space : digest, "--wait", "600", NULL);
+    if (rows_open(&in, MANIFEST, "manifest", err))
+        return err->code;
+    const char *digest = json_text(json_get(in.header, "model_digest"));
+    command_add(&c, "evp-load", MANIFEST, "--retire",
+                n->name_space ? n->name_space
+                : digest      ? digest
+                              : "",
+                "--wait", "600", NULL);
     int status = command_run(&c, err);
     command_release(&c);
+    rows_close(&in);
     return status <= 0 ? status
                        : err_set(err, ERR_FAIL, "evp-load ended with status %d: nothing was set aside", status);
 }
