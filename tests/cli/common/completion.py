@@ -53,8 +53,11 @@ def check(shell, argv, setup):
         print(f"{shell} is not installed: its completion is not tested", file=sys.stderr)
         return
     for line, want in CASES:
-        shown = typed(argv, setup, line, want)
-        if want not in shown.replace("\r", "").replace("\x07", ""):
+        for _ in range(3):  # a tab that comes before the shell reads keys is lost, beside other work
+            shown = typed(argv, setup, line, want)
+            if want in shown.replace("\r", "").replace("\x07", ""):
+                break
+        else:
             complain(f"{shell}: '{line}' and a tab show {shown!r}, not '{want}'")
 
 os.mkdir("payloads")
