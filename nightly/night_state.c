@@ -76,12 +76,12 @@ int night_heal(bool *healed, struct err *err)
     }
     if (status < 0)
         return err->code;
-    if (file_exists(PROFILE))
-        unlink(PROFILE_BEFORE);
-    else if (file_exists(PROFILE_BEFORE))
+    const bool lost = !file_exists(PROFILE);
+    if (lost && file_exists(PROFILE_BEFORE))
         log_warn("'%s' is that of the night before", PROFILE);
-    bool back = !file_exists(PROFILE) && file_exists(PROFILE_BEFORE);
-    if (back ? link(PROFILE_BEFORE, PROFILE) : file_exists(PROFILE) && link(PROFILE, PROFILE_BEFORE))
+    else if (!lost)
+        unlink(PROFILE_BEFORE);
+    if (link(lost ? PROFILE_BEFORE : PROFILE, lost ? PROFILE : PROFILE_BEFORE) && errno != ENOENT)
         log_warn("cannot keep a second name of '%s': %s", PROFILE, strerror(errno));
     return 0;
 }
