@@ -85,10 +85,9 @@ static void draw(bool last)
     char text[320];
     double now = clock_now();
     bool tty = terminal();
+    double every = tty ? every_terminal : now - state.start < every_minute ? every_plain : every_minute;
 
-    if (state.level < LOG_INFO || (!last && now - state.drawn < (tty                                ? every_terminal
-                                                                 : now - state.start < every_minute ? every_plain
-                                                                                                    : every_minute)))
+    if (state.level < LOG_INFO || (!last && now - state.drawn < every))
         return;
     state.drawn = now;
     describe(text, sizeof(text), now);
