@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- the first reading ---------------------------------------------------- */
+/* ---- the first pass ------------------------------------------------------- */
 
 static int count(void *arg, const struct request *r, struct err *err)
 {
@@ -42,7 +42,7 @@ static int choose(struct requests *rq, struct err *err)
     return 0;
 }
 
-/* ---- the second reading --------------------------------------------------- */
+/* ---- the second pass ------------------------------------------------------ */
 
 struct requests_slot *requests_slot_of(const struct requests *rq, const struct request *r)
 {

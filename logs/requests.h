@@ -41,13 +41,13 @@ struct requests {
     void (*damaged)(void *arg, const char *sentence); // a line that is not JSON; it is left out
     void (*unread)(void *arg, const char *sentence);  // a log that is unreadable; NULL unless lenient
     void (*reading)(void *arg, int64_t bytes);        // bytes read since the last call
-    /* after the first reading of each log; label is its name in quotes */
+    /* after the first pass of each log; label is its name in quotes */
     void (*read)(void *arg, const char *label, const struct request_log *log);
     void *arg;
 
     /* results */
     struct map models;        // every model in the logs, wanted or not
-    struct request_line line; // with the counts of the first reading
+    struct request_line line; // with the counts of the first pass
     int64_t n_lines, n_damaged;
     int64_t n_used;     // requests to wanted models
     int64_t n_unknown;  // what may have been one, and was not recognised: flawed so, or damaged

@@ -18,7 +18,7 @@ struct requests_log {
     double newest; // a day after it was last changed, in seconds since 1970: none of its lines is newer
 };
 
-/* Calls each(arg, request) for every request to a wanted model. Only the first reading keeps counts. */
+/* Calls each(arg, request) for every request to a wanted model. Only the first pass keeps counts. */
 enum requests_reading { REQUESTS_FIRST, REQUESTS_AGAIN };
 int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg,
                   struct err *err) MUST_CHECK;
@@ -49,7 +49,7 @@ struct requests_slot {
     struct requests_asked *asked; // the best first
     int n_asked;
     double newest; // time of the last request; INFINITY: one has no time
-    /* for the third reading */
+    /* for the third pass */
     enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED, SLOT_MERGED } state;
     struct requests_slot *into; // SLOT_MERGED: the slot that was cut back to the same context, written or dropped
     size_t cut, n_ask;          // where the context ends; bytes at the end of a prompt that are in its ask

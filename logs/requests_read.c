@@ -146,11 +146,11 @@ struct reading {
     struct requests_log *log;
     const struct archive_stream *in;
     bool stopped;              // by a failure of `each`
-    struct request_line *line; // counts: the results' in the first reading, later ignored
+    struct request_line *line; // counts: the results' in the first pass, later ignored
     int64_t n_line;
 };
 
-/* Does a request go to a wanted model? Notes all models, and the time, in the first reading. */
+/* Does a request go to a wanted model? Notes all models, and the time, in the first pass. */
 static int take_request(void *arg, const struct request *q, struct err *err)
 {
     const struct reading *r = arg;

@@ -1,4 +1,4 @@
-/* requests_write.c - the third reading: the end of each context, its questions, and their ids.
+/* requests_write.c - the third pass: the end of each context, its questions, and their ids.
  *
  * A context ends where its requests differ, or a little before, after a line end or a colon, since questions may begin
  * with the same words; in any case not within a word, and not at the end of a prompt. The common end of all prompts
