@@ -18,7 +18,7 @@ static int count(void *arg, const struct request *r, struct err *err)
 
     rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
-    return prefix_add(&rq->tree, 0, buf_str(&r->bytes), r->bytes.n, err);
+    return prefix_add(&rq->tree, buf_str(&r->bytes), r->bytes.n, err);
 }
 
 static int choose(struct requests *rq, struct err *err)

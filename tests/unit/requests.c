@@ -43,13 +43,13 @@ static struct prefix_tree tree_of(const struct texts *t)
     struct err err;
 
     for (int i = 0; i < TEXTS; i++)
-        cr_assert_eq(prefix_add(&tree, 7, t->at[i], t->n[i], &err), 0);
+        cr_assert_eq(prefix_add(&tree, t->at[i], t->n[i], &err), 0);
     return tree;
 }
 
 static int32_t node_of(const struct prefix_tree *tree, const char *text, size_t depth)
 {
-    uint64_t key = 7;
+    uint64_t key = 0;
 
     for (size_t c = 0; c < depth; c++)
         key = prefix_key(key, text + c * PREFIX_CHUNK);
@@ -127,7 +127,7 @@ Test(requests, the_best_have_the_largest_bytes_times_uses)
         size_t n = (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK;
         memset(text, i < 4 ? 'a' : i < 7 ? 'b' : 'c', sizeof(text));
         text[n] = (char)('0' + i);
-        cr_assert_eq(prefix_add(&tree, 0, text, n + 1, &err), 0);
+        cr_assert_eq(prefix_add(&tree, text, n + 1, &err), 0);
     }
     cr_assert_eq(tree.n, 10 + 9);
     const struct prefix_choice choice = { .min_uses = 2, .top = 1 };
@@ -150,14 +150,14 @@ Test(requests, equal_texts_count_for_the_beginning_before_them)
     for (int i = 0; i < 6; i++) { /* 'x' four times, 'y' and 'z' once */
         memset(text, 'd', PREFIX_CHUNK);
         memset(text + PREFIX_CHUNK, i < 4 ? 'x' : 'x' + i - 3, PREFIX_CHUNK + 1);
-        cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+        cr_assert_eq(prefix_add(&tree, text, sizeof(text), &err), 0);
     }
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
     cr_assert_eq(mark[prefix_find(&tree, prefix_key(0, text))], 0);
     prefix_tree_release(&tree);
 
-    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
-    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, text, sizeof(text), &err), 0);
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 0, "equal texts alone are no context");
     prefix_tree_release(&tree);
 }
