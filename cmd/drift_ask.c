@@ -4,8 +4,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "nightly/run_tool.h"
-#include "engine/model/model.h"
-#include "engine/tokens/tokenizer.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,31 +27,6 @@ struct asking {
 
 /* ---- what the answers must agree with ------------------------------------------- */
 
-/* Refuses a model or chat template other than the table's before anything is computed. */
-static int check_model(const struct drift *d, const struct drift_asking *a, struct err *err)
-{
-    char text[TABLE_DIFFERENCE], digest[DIGEST_HEX], chat[DIGEST_HEX];
-    struct table_made is = table_made(d->table), want = is;
-    char *path = model_path(a->model, err);
-    struct model *model = path ? model_open(path, err) : NULL;
-    struct tokenizer *tokenizer =
-        model && !model_digest(model, digest, err) ? tokenizer_open_chat(model, a->chat, err) : NULL;
-    int code = tokenizer ? tokenizer_chat_digest(tokenizer, chat, err) : err->code;
-
-    if (!code) {
-        want.model = model_config(model)->name;
-        want.model_digest = digest;
-        want.chat_digest = chat;
-        const char *how = table_made_difference(text, &is, &want);
-        if (how)
-            code = err_set(err, ERR_FORMAT, "the table was made with %s", how);
-    }
-    tokenizer_free(tokenizer);
-    model_close(model);
-    free(path);
-    return code;
-}
-
 static int check_inputs(struct drift *d, struct drift_asking *a, struct err *err)
 {
     struct contexts contexts = { 0 };
@@ -63,7 +36,7 @@ static int check_inputs(struct drift *d, struct drift_asking *a, struct err *err
         code = drift_check_contexts(d, &contexts, a->truncate, err);
     contexts_release(&contexts);
     if (!code)
-        code = check_model(d, a, err);
+        code = drift_check_model(d->table, a->model, a->chat, err);
     if (!code && a->budget > 0)
         code = drift_budget(d, a->budget, err);
     a->n_all = drift_all_answers(d);

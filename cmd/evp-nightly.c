@@ -201,11 +201,8 @@ static int run_steps(struct night *n, const struct nightly *config, struct err *
         if (!run_step(n, config, &night_steps[i], err))
             continue;
         err_wrap(err, "step '%s'", night_steps[i].name);
-        if (!night_steps[i].helps) {
-            if (err->code == ERR_FORMAT && strcmp(night_steps[i].name, "profile") == 0)
-                log_info("if the model's weights or its chat template were changed, evp-nightly --again begins anew");
+        if (!night_steps[i].helps)
             return err->code;
-        }
         log_warn("%s; the night goes on without it", err->msg);
     }
     return 0;
@@ -236,9 +233,11 @@ static int run_night(struct night *n, const struct nightly *config, struct err *
     int code = night_heal(&n->healed, err) || (cfg.again && !n->resumed && night_begin_anew(config, err)) ||
                        night_take_model(config, err)
                    ? err->code
-                   : run_steps(n, config, err);
+                   : 0;
+    bool changed = !code && night_check_weights(config, err);
+    code = changed ? err->code : code ? code : run_steps(n, config, err);
     int status = code ? err_exit_status(code) : night_is_partial(n) ? 1 : 0;
-    if (code)
+    if (code && !changed)
         log_info(
             "%s",
             night_planned(n) ? "the new plan is in force"

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "cmd/options.h"
+#include "drift/drift.h"
 #include "show/show.h"
 #include "cmd/summary.h"
 #include "methods/method_plugin.h"
@@ -40,7 +41,7 @@ static const struct opt opts[] = {
         "print what servers have counted: a file of evp_write_metrics(), or all files *.prom of a folder together"),
     OPT_BOOL(0, "methods", &cfg.methods, "print the compression methods, their parameters and papers"),
     OPT_PLUGIN(&cfg.plugin),
-    OPT_HEAD("Model and payloads, for --ids and --find"),
+    OPT_HEAD("Model and payloads, for --ids, --find and --check of tables"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
     OPT_NAMESPACE(&cfg.name_space),
@@ -95,6 +96,18 @@ static const struct {
     [SHOW_PAYLOADS] = { "payloads", show_payloads },
 };
 
+/* Was a table made with the model of --model? */
+static int check_model(const char *path, struct err *err)
+{
+    struct table t;
+
+    if (table_read(&t, path, TABLE_ALL, err))
+        return err->code;
+    int code = drift_check_model(&t, cfg.model, cfg.chat, err);
+    table_release(&t);
+    return code ? err_wrap(err, "'%s'", path) : 0;
+}
+
 static int show(struct sheet *s, const char *path, struct err *err)
 {
     enum show_kind kind;
@@ -105,6 +118,8 @@ static int show(struct sheet *s, const char *path, struct err *err)
         return show_lineage(&s->text, path, kind, err);
     sheet_begin(s, path, formats[kind].name);
     if (formats[kind].show(s, path, cfg.check ? SHOW_CHECK : SHOW_SUMMARY, err))
+        return err->code;
+    if (cfg.model && kind == SHOW_TABLE && check_model(path, err))
         return err->code;
     return sheet_end(s, err);
 }
@@ -248,8 +263,8 @@ static int run(char **files, int n)
             return misuse("--ids needs one file of contexts");
         return show_ids(files[0], &prompt, &err) ? log_failure(&err) : 0;
     }
-    if (cfg.model || cfg.chat)
-        return misuse("--model and --chat-template need --ids or --find; otherwise the model is an operand");
+    if (cfg.check ? cfg.chat && !cfg.model : cfg.model || cfg.chat)
+        return misuse("--model and --chat-template need --ids, --find or --check; otherwise the model is an operand");
     if (cfg.tokenize) {
         if (n > 1)
             return misuse("--tokenize takes one model");

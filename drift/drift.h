@@ -67,6 +67,10 @@ void drift_release(struct drift *d);
 /* Gives contexts their new questions. */
 int drift_questions(struct drift *d, const struct questions *q, struct err *err) MUST_CHECK;
 
+/* ERR_FORMAT: the table was made with other weights than those of this model, or with another chat template than this
+ * one, NULL: the model's own; says which. Before anything is computed. */
+int drift_check_model(const struct table *t, const char *name, const char *chat_template, struct err *err) MUST_CHECK;
+
 /* Takes the questions from contexts that CONTEXTS lacks, and refuses other numbers of tokens than the table's; may_cut:
  * there may be more. */
 int drift_check_contexts(struct drift *d, const struct contexts *c, bool may_cut, struct err *err) MUST_CHECK;

@@ -106,7 +106,7 @@ static int retire(const struct nightly *n, struct err *err)
     command_release(&c);
     rows_close(&in);
     return status <= 0 ? status
-                       : err_set(err, ERR_FAIL, "evp-load ended with status %d: nothing was set aside", status);
+                       : err_set(err, ERR_FAIL, "evp-load ended with status %d: what is placed stays placed", status);
 }
 
 int night_begin_anew(const struct nightly *n, struct err *err)
@@ -148,6 +148,27 @@ int night_take_model(const struct nightly *n, struct err *err)
     buf_release(&is);
     buf_release(&line);
     return code;
+}
+
+int night_check_weights(const struct nightly *n, struct err *err)
+{
+    struct command c = { .quiet = true };
+
+    if (!file_exists(PROFILE))
+        return 0;
+    command_add(&c, "evp-show", "--check", PROFILE, "--model", n->model, NULL);
+    for (const struct json *o = json_first(json_get(n->options, "model")); o; o = json_next(o))
+        command_add(&c, json_text(o), NULL);
+    int status = command_run(&c, err);
+    command_release(&c);
+    if (status != err_exit_status(ERR_FORMAT))
+        return status < 0 ? status : 0; // what else is wrong with the model, the first tool says that needs it
+    if (file_exists(MANIFEST) && retire(n, err))
+        return err->code;
+    return err_set(
+        err, ERR_FORMAT,
+        "the model's weights or its chat template were changed, and nothing is served any more that was made "
+        "with the old ones; evp-nightly --again begins anew");
 }
 
 bool night_has_plan(void)

@@ -43,6 +43,10 @@ int night_begin_anew(const struct nightly *n, struct err *err) MUST_CHECK;
 /* Notes the model that the state folder belongs to. ERR_FORMAT: it belongs to another one. */
 int night_take_model(const struct nightly *n, struct err *err) MUST_CHECK;
 
+/* ERR_FORMAT: its weights or its chat template are others than those of the profile. What is placed has then been taken
+ * from the tiers, so that nothing made with the old ones is served. */
+int night_check_weights(const struct nightly *n, struct err *err) MUST_CHECK;
+
 /* Is there a plan in force? */
 bool night_has_plan(void);
 
