@@ -1,12 +1,31 @@
 # What a night makes of logs that others may not read, others may not read: no word of a prompt, and no payload, is in a file that
-# is open to more than its owner. The metrics and the plan are open, and no name in them tells a prompt (--hash-ids). A tool by
+# is open to more than its owner, nor in the list of processes. The metrics and the plan are open, and no name in them tells a prompt (--hash-ids). A tool by
 # itself makes files that are as open to its group as what it read, and never open to all.
 . "$TOP/tests/cli/night/night.inc"
 use_tiers "$dram,$ssd"
 sed -i 's/"--half-life","72"/&,"--hash-ids"/; s/"budget_s":0/"budget_s":600/' nightly.json
+python3 - <<-'END' &
+	import glob, time
+	seen = set()
+	while True:
+	    for path in glob.glob("/proc/[0-9]*/cmdline"):
+	        try:
+	            words = open(path, "rb").read().split(b"\0")
+	        except OSError:
+	            continue
+	        if b"evp-" in words[0] and tuple(words) not in seen:
+	            seen.add(tuple(words))
+	            with open("processes", "ab") as f:
+	                f.write(b" ".join(words) + b"\n")
+	    time.sleep(0.002)
+END
+watch=$!
 for n in 1 2; do
 	umask 077 && begin_night && umask 022 && run_night || cat night.log
 done
+kill $watch
+grep -o '^[^ ]*evp-[a-z]*' processes | sed 's@.*/@@' | sort -u | grep -c 'import\|profile\|pack\|load'
+grep -c -e section -e 'What is' processes
 find world -type f -perm /077 | sort
 find world -type f -perm /077 -exec grep -l -e section -e 'What is' {} +
 grep -c -e section -e 'What is' night.log
