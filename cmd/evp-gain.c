@@ -211,6 +211,7 @@ static int64_t whole(double v)
 
 static void put_facts(struct sheet *s, const struct gain *g)
 {
+    const struct gain_stamps *stamps = &g->logs.log.stamped;
     double tokens = (double)g->logs.log.units * g->logs.model.unit_tokens, n = 1000, kv = n * g->logs.model.kv_token;
 
     sheet_int(s, "n_requests", g->logs.log.requests.n);
@@ -219,6 +220,10 @@ static void put_facts(struct sheet *s, const struct gain *g)
     sheet_seconds(s, "span_s", span_of(g));
     sheet_int(s, "prompt_tokens", whole(tokens));
     sheet_real(s, "share_that_comes_again", found_of(g, AGAIN), 3);
+    if (stamps->n) {
+        sheet_int(s, "n_alike_but_in_front", stamps->n);
+        sheet_real(s, "share_without_what_changes", stamps->share, 3);
+    }
     sheet_text(s, "model", model_config(g->logs.model.model)->name);
     sheet_real(s, "bytes_of_text_per_token", g->logs.log.traces ? (double)NAN : g->logs.model.token_bytes, 2);
     sheet_int(s, "n_prompts_tokenised", g->logs.model.n_sampled);

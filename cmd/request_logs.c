@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/parse.h"
+#include "base/utf8.h"
 #include "cmd/summary.h"
 
 #include <inttypes.h>
@@ -112,6 +113,39 @@ void request_logs_say(const struct requests *rq)
                  rq->models.n, rq->models.at[0].key, rq->models.at[1].key);
 }
 
+/* The words around what changes, on one line. */
+static void add_words(struct buf *words, const struct prompt_stamp *s)
+{
+    enum { BEFORE = 40, BEHIND = 12, SHOWN = 72 };
+    size_t begin = s->begin, end = s->end + BEHIND < s->n_head ? s->end + BEHIND : s->n_head;
+
+    while (begin > 0 && s->begin - begin < BEFORE && (unsigned char)s->head[begin - 1] >= ' ' &&
+           (unsigned char)s->head[begin - 1] != 0xff)
+        begin--;
+    utf8_clean(words, s->head + begin, (end < begin + SHOWN ? end : begin + SHOWN) - begin);
+    for (size_t i = 0; i < words->n; i++)
+        words->at[i] = words->at[i] == '\n' || words->at[i] == '\t' ? ' ' : words->at[i];
+    if (words->at)
+        utf8_defuse(words->at);
+}
+
+static int say_stamps(const struct gain_stamps *g, struct err *err)
+{
+    struct buf words = { 0 };
+
+    if (g->n == 0 || g->share < g->share_now + 0.01)
+        return 0;
+    add_words(&words, g->best);
+    if (buf_failed(&words))
+        return err_nomem(err);
+    log_warn("%" PRId64
+             " prompts are alike but for a few bytes near their beginning, of most of them bytes %zu to %zu, "
+             "'%s': without these %.2f of the prompts would come again, not %.2f; put what changes behind what stays",
+             g->n, g->best->begin, g->best->end - 1, buf_str(&words), g->share, g->share_now);
+    buf_release(&words);
+    return 0;
+}
+
 static int read_logs(struct replayed_logs *r, const struct replayed_from *from, struct err *err)
 {
     struct request_logs logs;
@@ -126,9 +160,13 @@ static int read_logs(struct replayed_logs *r, const struct replayed_from *from, 
     if (!code)
         code = gain_log_read(&r->log, &r->rq, err);
     progress_end();
+    if (!code)
+        code = gain_log_stamps(&r->log, &r->rq, err);
     request_logs_say_left_out(&r->rq);
     if (!code)
         request_logs_say(&r->rq);
+    if (!code)
+        code = say_stamps(&r->log.stamped, err);
     r->rq.wanted = NULL;
     map_release(&wanted);
     return code;

@@ -1,5 +1,5 @@
 /* request_logs.h - what the tools that read request logs share: the choice of models, and the messages about the logs.
- * No message contains words of a prompt. */
+ * No message contains words of a prompt, but that of prompts that differ near their beginning. */
 #ifndef EVP_REQUEST_LOGS_H
 #define EVP_REQUEST_LOGS_H
 

@@ -95,6 +95,8 @@ int requests_write(struct requests *rq, const struct requests_sink *sink, struct
 /* Without contexts: reads the logs once, calls each(arg, request) for every request to a wanted model, in the order of
  * the lines, and sets the results up to n_left_out. ERR_FORMAT: the logs hold no request, or too many are left out. */
 int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
+/* Calls each for the same requests again. */
+int requests_visit_again(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 void requests_close(struct requests *rq); // frees everything but the members set by the caller
 
 #endif

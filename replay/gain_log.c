@@ -71,8 +71,11 @@ static int take(void *arg, const struct request *r, struct err *err)
     g->n_timeless += isnan(q.at);
     if (isnan(q.at) && g->requests.n > 0)
         q.at = g->requests.at[g->requests.n - 1].at;
-    if (!trace)
+    if (!trace) {
         sample(g, r);
+        if (!stamps_take(&g->stamps, r->bytes.at, r->bytes.n))
+            return err_nomem(err);
+    }
     if (walk(g, r, &q.block, err))
         return err->code;
     return ARRAY_PUSH(&g->requests, q) ? err_nomem(err) : 0;
@@ -114,6 +117,55 @@ int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
     return keep_parents(g, err);
 }
 
+/* ---- without what changes in front ----------------------------------------- */
+
+struct unstamped {
+    struct gain_log *g;
+    struct gain_log without;
+    struct buf text;
+    double blocks, blocks_now; // of all prompts
+};
+
+static int take_unstamped(void *arg, const struct request *r, struct err *err)
+{
+    struct unstamped *u = arg;
+    struct gain_stamps *found = &u->g->stamped;
+    struct request q = *r;
+    size_t n_cut;
+    struct prompt_stamp *stamp = stamps_cut(&u->g->stamps, r->bytes.at, r->bytes.n, &n_cut);
+    int32_t block;
+
+    buf_clear(&u->text);
+    buf_add(&u->text, r->bytes.at, stamp ? stamp->begin : 0);
+    if (stamp) {
+        stamp->n++;
+        found->n++;
+        found->best = found->best && found->best->n >= stamp->n ? found->best : stamp;
+    }
+    buf_add(&u->text, r->bytes.at + u->text.n + n_cut, r->bytes.n - u->text.n - n_cut);
+    if (buf_failed(&u->text))
+        return err_nomem(err);
+    q.bytes = u->text;
+    u->blocks += (double)((q.bytes.n - 1) / PREFIX_CHUNK);
+    u->blocks_now += (double)((r->bytes.n - 1) / PREFIX_CHUNK);
+    return walk(&u->without, &q, &block, err);
+}
+
+int gain_log_stamps(struct gain_log *g, struct requests *rq, struct err *err)
+{
+    struct unstamped u = { .g = g };
+    const double chunk = PREFIX_CHUNK / (double)g->units;
+
+    if (!stamps_any(&g->stamps))
+        return 0;
+    int code = requests_visit_again(rq, take_unstamped, &u, err);
+    g->stamped.share = chunk * (u.blocks - u.without.tree.n);
+    g->stamped.share_now = chunk * (u.blocks_now - g->n_blocks);
+    prefix_tree_release(&u.without.tree);
+    buf_release(&u.text);
+    return code;
+}
+
 void gain_log_release(struct gain_log *g)
 {
     free(g->requests.at);
@@ -121,5 +173,6 @@ void gain_log_release(struct gain_log *g)
     for (int i = 0; i < GAIN_SAMPLE; i++)
         buf_release(&g->sample[i]);
     prefix_tree_release(&g->tree);
+    stamps_release(&g->stamps);
     *g = (struct gain_log){ 0 };
 }

@@ -7,6 +7,7 @@
 
 #include "base/rng.h"
 #include "logs/requests.h"
+#include "replay/stamp.h"
 
 /* A request of a log. */
 struct gain_request {
@@ -18,6 +19,13 @@ struct gain_request {
 };
 
 enum { GAIN_SAMPLE = 256, GAIN_SAMPLE_BYTES = 16 << 10 }; // prompts of the sample, and bytes of each
+
+/* What would come again if nothing changed near the beginning of prompts. */
+struct gain_stamps {
+    int64_t n;                       // prompts that are alike but for a few bytes; 0: the rest is not set
+    const struct prompt_stamp *best; // most of them are like this
+    double share, share_now;         // of the bytes of all prompts: comes again without what changes, and with it
+};
 
 struct gain_log {
     struct {
@@ -31,6 +39,8 @@ struct gain_log {
     int64_t units;       // of all prompts
     int64_t n_timeless;
     struct buf sample[GAIN_SAMPLE];
+    struct stamps stamps; // of texts
+    struct gain_stamps stamped;
     /* while reading */
     struct prefix_tree tree;
     struct rng rng;
@@ -39,6 +49,8 @@ struct gain_log {
 /* Reads the logs, which are open. A request without a time gets that of the one before it; if none has a time, all stay
  * NaN. ERR_FORMAT: no requests, or both texts and traces. */
 int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err) MUST_CHECK;
+/* Sets `stamped`, after gain_log_read(). Reads the logs again, if prompts are alike but for a few bytes. */
+int gain_log_stamps(struct gain_log *g, struct requests *rq, struct err *err) MUST_CHECK;
 void gain_log_release(struct gain_log *g); // zeroed is fine
 
 #endif

@@ -81,7 +81,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (fd < 0 || write(fd, data, n) != (ssize_t)n)
         return 0;
     snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    if (requests_open(&rq, path, &err) == 0 && gain_log_read(&g, &rq, &err) == 0) {
+    if (requests_open(&rq, path, &err) == 0 && gain_log_read(&g, &rq, &err) == 0 &&
+        gain_log_stamps(&g, &rq, &err) == 0) {
+        const struct gain_stamps *s = &g.stamped;
+        if (s->n && !(s->best && s->share >= 0 && s->share <= 1 && s->best->end <= s->best->n_head))
+            abort();
         if (assumed_make(&a, &g, &m, &c, &err) == 0) {
             check_rows(&a);
             check_lane(&a, &m, (int)(n % 3) + 1);
