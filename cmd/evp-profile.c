@@ -544,14 +544,11 @@ static int finish(struct job *j, double start, struct err *err)
 
     if (!cfg.dry_run && write_file(j, err))
         return err->code;
-    profile_say_counts(g, n_lost, j->shards.n_forgotten);
+    profile_say_counts(g, n_lost, j->shards.n_forgotten, cfg.output);
     if (cfg.devices) {
         summary_int("devices", j->n_devices);
         summary_int("devices_failed", j->n_devices_failed);
     }
-    if (j->shards.n_forgotten)
-        log_info("%d context%s left '%s': no question within --forget before the newest one", j->shards.n_forgotten,
-                 j->shards.n_forgotten == 1 ? "" : "s", cfg.output);
     profile_say_left_out(g, n_lost);
     profile_say_timing(&j->timing);
     if (!n_lost && g->n_answers && !cfg.dry_run)
@@ -572,7 +569,10 @@ static int run_job(struct job *j, int argc, char **argv, int first, struct err *
     if (cfg.on)
         return profile_on(&j->grid, cfg.model, want(j).dtype, cfg.on, err);
     double start = clock_now();
-    return measure(j, err) ? err->code : finish(j, start, err);
+    if (measure(j, err) || finish(j, start, err))
+        return err->code;
+    profile_say_hour(argv, cfg.dry_run && !cfg.sample && !list_of_cells() ? pace_left(&j->pace) : 0, cfg.output);
+    return 0;
 }
 
 /* Were rows left out, or did a device fail? */

@@ -457,6 +457,17 @@ static void say_left(const struct work *w, int n_contexts)
                                   : "with -o FILE a later run would go on");
 }
 
+/* With the model whose tokens evp-import counted. */
+static void say_next(const struct work *w)
+{
+    const struct json *made = w->contexts->header;
+    const char *model = next_option(made, "evp-import", "model", 'm'),
+               *chat = next_option(made, "evp-import", "chat-template", 0);
+
+    next_say("evp-profile", w->path, cfg.out, *model ? "--model" : "", model, *chat ? "--chat-template" : "", chat,
+             "-o", "profile.h5", NULL);
+}
+
 /* Returns the exit status: 1 when a context has no questions. */
 static int summarise(const struct work *w)
 {
@@ -478,7 +489,7 @@ static int summarise(const struct work *w)
         summary_int("contexts_left", w->n_left);
     log_info("%d questions about %d contexts", questions, contexts);
     if (cfg.out && questions)
-        next_say("evp-profile", w->path, cfg.out, "-o", "profile.h5", NULL);
+        say_next(w);
     if (failed)
         log_error("%d of %d contexts have no questions", failed, contexts + failed + w->n_left);
     if (w->n_left)

@@ -54,8 +54,11 @@ void profile_say_lacks(const struct cells *chosen)
                  chosen->n_untested == 1 ? " has" : "s have");
 }
 
-void profile_say_counts(const struct grid *g, int n_lost, int n_forgotten)
+void profile_say_counts(const struct grid *g, int n_lost, int n_forgotten, const char *output)
 {
+    if (n_forgotten)
+        log_info("%d context%s left '%s': no question within --forget before the newest one", n_forgotten,
+                 n_forgotten == 1 ? "" : "s", output);
     summary_int("contexts", g->n_contexts);
     summary_int("answers", g->n_answers);
     summary_int("answers_sampled", g->n_sampled);
@@ -103,6 +106,26 @@ void profile_say_cost(const struct profile_device *d, double seconds, int n_devi
     log_info("about %s%s (%s), at %.0f GFLOP/s, the speed of backend %s here in %s%s", text_seconds(time, seconds),
              devices, profile_hours(hours, seconds * n_devices, on_gpu), d->speed / 1e9, d->kind, dtype_name(d->dtype),
              clock_is_busy((struct clock_wait){ 0 }) ? "; busy: other work shares the cores, so this is rough" : "");
+}
+
+void profile_say_hour(char **argv, double seconds, const char *output)
+{
+    struct buf text = { 0 };
+
+    if (!(seconds > 5400))
+        return;
+    buf_adds(&text, "evp-profile");
+    for (char **word = argv + 1; *word; word++)
+        if (strcmp(*word, "--dry-run") != 0 && strcmp(*word, "-n") != 0) {
+            buf_addc(&text, ' ');
+            buf_add_word(&text, *word);
+        }
+    buf_adds(&text, output ? " --sample 1h" : " --sample 1h -o profile.h5");
+    if (!buf_failed(&text)) {
+        log_info("an hour measures random contexts, and predicts the others (docs/sampled.md); later runs go on");
+        log_info("next: %s", buf_str(&text));
+    }
+    buf_release(&text);
 }
 
 void profile_say_ops(const struct backend *be)

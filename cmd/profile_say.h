@@ -13,8 +13,8 @@ void profile_say_plan(const struct grid *g, const char *output);
 /* What a plan has and the inputs lack. */
 void profile_say_lacks(const struct cells *chosen);
 
-/* The figures of --summary. */
-void profile_say_counts(const struct grid *g, int n_lost, int n_forgotten);
+/* The figures of --summary; contexts that left `output`. */
+void profile_say_counts(const struct grid *g, int n_lost, int n_forgotten, const char *output);
 
 /* What is left for another run, and what was left out: n_lost contexts. */
 void profile_say_left_out(const struct grid *g, int n_lost);
@@ -26,6 +26,9 @@ void profile_say_memory(const struct engine_plan *plan);
 
 /* The expected time of work that takes `seconds` on n devices together. */
 void profile_say_cost(const struct profile_device *d, double seconds, int n_devices);
+
+/* After a dry run that says hours: the same command, for one hour. */
+void profile_say_hour(char **argv, double seconds, const char *output);
 
 /* "2.4 hours", "0.031 GPU hours". */
 const char *profile_hours(char out[TEXT_SHORT], double seconds, bool on_gpu);
