@@ -34,8 +34,10 @@ static const struct opt opts[] = {
              "print the token ids of each line of this text; the model is the operand"),
     OPT_TEXT(0, "ids", &cfg.ids, "ID",
              "print the token ids of this context of FILE, with which every prompt about it begins"),
-    OPT_TEXT(0, "find", &cfg.find, "FILE",
-             "print which prefix of this prompt is placed in the tiers' folders named as operands"),
+    OPT_TEXT(
+        0, "find", &cfg.find, "FILE",
+        "print which prefix of this prompt is placed in the tiers' folders named as operands, and where the nearest "
+        "placed context differs from it"),
     OPT_TEXT(
         0, "metrics", &cfg.metrics, "PATH",
         "print what servers have counted: a file of evp_write_metrics(), or all files *.prom of a folder together"),
@@ -67,7 +69,8 @@ static const struct tool tool = {
         "special token is text, for an embedder the token.\n"
         "\n"
         "--ids prints the ids by which libevicpress finds the context, with the chat template. The prompt of --find is "
-        "a user's message, context and question in one; with --chat-template none it is the whole prompt.",
+        "a user's message, context and question in one, or the JSON body of a request; with --chat-template none it is "
+        "the whole prompt.",
     .examples = "  evp-show manifest.jsonl\n"
                 "  evp-show --check /var/lib/evp\n"
                 "  evp-show --check payloads/*.safetensors\n"

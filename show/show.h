@@ -75,8 +75,9 @@ struct show_prompt {
 };
 int show_ids(const char *path, const struct show_prompt *prompt, struct err *err) MUST_CHECK;
 
-/* Finds the longest prefix of a prompt that is placed in n folders of tiers. `prompt` is a file with a user's message;
- * model, chat NULL: as above; name_space NULL: the model's digest. */
+/* Finds the longest prefix of a prompt that is placed in n folders of tiers, and what comes nearer but differs.
+ * `prompt` is a file with a user's message, or with a request's body in JSON; model, chat NULL: as above; name_space
+ * NULL: the model's digest. */
 struct show_find {
     const char *prompt, *model, *chat, *name_space;
 };

@@ -1,12 +1,17 @@
-/* show_find.c - which prefix of a prompt is placed: searches the indexes of tiers' folders as libevicpress does. */
+/* show_find.c - which prefix of a prompt is placed: searches the indexes of tiers' folders as libevicpress does. The
+ * prompt is a user's message, or the body of a request. */
 #include "show/show.h"
 
+#include "base/array.h"
 #include "base/file.h"
+#include "base/json.h"
 #include "show/model_say.h"
 #include "engine/model/model.h"
 #include "engine/tokens/tokenizer.h"
 #include "loader/store/folder.h"
 #include "loader/store/index.h"
+#include "logs/request.h"
+#include "show/show_near.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +25,7 @@ struct find {
     char *const *path; // (n) of folders
     int n;
     const char *name_space;
+    struct tokenizer *tokenizer;
     struct tokens ids;
     struct index index[STORES_MAX];
     struct index_view view[STORES_MAX];
@@ -28,22 +34,69 @@ struct find {
 
 /* ---- the prompt ------------------------------------------------------------ */
 
+/* A request as a conversation whose last message goes on. */
+static int take_request(void *arg, const struct request *r, struct err *err)
+{
+    struct context *c = arg;
+    struct buf text = { 0 };
+
+    if (c->text)
+        return err_set(err, ERR_FORMAT, "more than one request");
+    for (int i = 0; i < r->message.n; i++) {
+        size_t begin = r->message.at[i], end = i + 1 < r->message.n ? r->message.at[i + 1] - REQUEST_MARK : r->bytes.n;
+        buf_add(&text, r->bytes.at + begin, end - begin);
+        if (ARRAY_PUSH(&c->turns, ((struct turn){ request_role(r, i), end - begin }))) {
+            buf_release(&text);
+            return err_nomem(err);
+        }
+    }
+    c->text = buf_take(&text);
+    return c->text ? 0 : err_nomem(err);
+}
+
+static int read_body(const struct json *body, struct context *c, struct err *err)
+{
+    struct request_line line = { .date = NULL };
+    const struct request_visitor visitor = { take_request, c };
+    struct buf one_line = { 0 };
+
+    json_print(&one_line, body);
+    int code = buf_failed(&one_line) ? err_nomem(err) : request_read(&line, one_line.at, one_line.n, &visitor, err);
+    for (int i = 0; i < N_REQUEST_FLAWS && !code && !c->text; i++)
+        if (line.flaws[i])
+            code = err_set(err, ERR_FORMAT, "%s", request_flaw_text((enum request_flaw)i));
+    if (!code && !c->text)
+        code = err_set(err, ERR_FORMAT, "it is no request");
+    buf_release(&one_line);
+    request_line_release(&line);
+    return code;
+}
+
 /* The ids of the whole prompt: the text as a context, and the ids that an empty question adds. */
-static int encode(const struct tokenizer *t, const char *text, struct tokens *ids, struct err *err)
+static int encode(struct find *f, const char *text, struct err *err)
 {
     struct prompt_ids context, asked;
     struct tokens rest = { 0 };
+    struct context row = { 0 };
+    struct json *body = json_parse(text, strlen(text), err);
+    bool is_body = json_is_object(body);
+    int code = is_body ? read_body(body, &row, err) : 0;
 
-    if (tokenizer_context(t, text, &context, err))
+    json_free(body);
+    if (!code)
+        code = is_body ? tokenizer_context_row(f->tokenizer, &row, &context, err)
+                       : tokenizer_context(f->tokenizer, text, &context, err);
+    context_release(&row);
+    if (code)
         return err->code;
-    int code = tokenizer_ask(&context, "{question}", &asked, err);
-    *ids = prompt_ids_take(&context);
+    code = tokenizer_ask(&context, "{question}", &asked, err);
+    f->ids = prompt_ids_take(&context);
     if (code)
         return code;
     code = tokenizer_question(&asked, "", &rest, err);
     prompt_ids_release(&asked);
     for (int i = 0; i < rest.n && !code; i++)
-        code = tokens_add(ids, rest.at[i], err);
+        code = tokens_add(&f->ids, rest.at[i], err);
     tokens_release(&rest);
     return code;
 }
@@ -51,14 +104,13 @@ static int encode(const struct tokenizer *t, const char *text, struct tokens *id
 static int read_prompt(struct find *f, const struct model *m, struct err *err)
 {
     struct buf text = { 0 };
-    struct tokenizer *t = tokenizer_open_chat(m, f->asked->chat, err);
-    int code = t ? file_read(&text, f->asked->prompt, PROMPT_MAX, err) : err->code;
 
+    f->tokenizer = tokenizer_open_chat(m, f->asked->chat, err);
+    int code = f->tokenizer ? file_read(&text, f->asked->prompt, PROMPT_MAX, err) : err->code;
     if (!code && strlen(buf_str(&text)) != text.n)
         code = err_set(err, ERR_FORMAT, "'%s' has a NUL character", f->asked->prompt);
-    if (!code && encode(t, buf_str(&text), &f->ids, err))
+    if (!code && encode(f, buf_str(&text), err))
         code = err_wrap(err, "'%s'", f->asked->prompt);
-    tokenizer_free(t);
     buf_release(&text);
     return code;
 }
@@ -133,6 +185,26 @@ static int put_stores(struct sheet *s, const struct find *f, struct err *err)
     return found < 0 ? found : 0;
 }
 
+/* If nothing is placed in the prompt's namespace: the first ones of those that are there. */
+static int put_others(struct sheet *s, const struct find *f, struct err *err)
+{
+    enum { SHOWN = 5 };
+    struct buf names = { 0 };
+    bool own = false;
+    int n = 0;
+
+    for (int i = 0; i < f->n; i++) {
+        own |= f->view[i].name_space >= 0;
+        for (int k = 0; k < f->index[i].n_name_spaces && n < SHOWN; k++)
+            buf_printf(&names, n++ ? ", %s" : "%s", f->index[i].name_space[k].at);
+    }
+    int code = buf_failed(&names) ? err_nomem(err) : 0;
+    if (!code && !own && n)
+        sheet_text(s, "placed_namespaces", buf_str(&names));
+    buf_release(&names);
+    return code;
+}
+
 static int say(struct sheet *s, const struct find *f, struct err *err)
 {
     struct index_hit hit;
@@ -143,7 +215,9 @@ static int say(struct sheet *s, const struct find *f, struct err *err)
     sheet_text(s, "namespace", f->name_space);
     sheet_int(s, "n_tokens", f->ids.n);
     sheet_int(s, "placed_tokens", found ? hit.record.n_tokens : 0);
-    if (found && put_hit(s, f, &hit, err))
+    const struct show_near near = { f->tokenizer, f->ids.at, f->ids.n, found ? (int)hit.record.n_tokens : 0,
+                                    f->view,      f->path,   f->n };
+    if (put_others(s, f, err) || (found && put_hit(s, f, &hit, err)) || show_near(s, &near, err))
         return err->code;
     return put_stores(s, f, err);
 }
@@ -175,6 +249,7 @@ int show_find(struct sheet *s, char *const *path, int n, const struct show_find 
     for (int i = 0; i < f.n_open; i++)
         index_close(&f.index[i]);
     tokens_release(&f.ids);
+    tokenizer_free(f.tokenizer);
     model_close(m);
     free(used);
     return code;

@@ -42,3 +42,16 @@ printf '%s\n' "tier a file $PWD/a -" 'ids far.ids - - -' "context far $n none a"
 evp-load -q m.jsonl --payloads pay --namespace "$digest" --chunks || exit
 head -c 1500 text >prompt
 find prompt a
+echo 'what comes nearest:'
+{ head -c 300 text && printf 'but then the fox sat down. ' && tail -c +300 text; } >prompt
+find prompt a b
+printf '{"model":"m",\n "messages":[{"role":"user","content":"The fox jumps over the dog, and then?"}]}' >body.json
+find body.json a b
+printf '{"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"The fox"}]}' >body.json
+find body.json a
+printf '{"messages":[{"role":"user","content":"The fox"}],"tools":[{"type":"function"}]}' >body.json
+find body.json a
+printf '{"model":"m"}' >body.json
+find body.json a
+printf '{ is no JSON, but a message' >prompt
+find prompt a
