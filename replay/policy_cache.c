@@ -2,6 +2,9 @@
  * that evicts goes to the next, what the last one evicts is gone. One config for all contexts: "lru" keeps caches as
  * they are, "lru+kivi:bits=4" compresses them.
  *
+ * What the queue of a tier has no room to write (replay/simulate.h) is not stored there: of a prompt the beginning is
+ * stored, and of what an eviction brings, too; what would follow a gap goes.
+ *
  * Of a run of blocks the last ones leave first. Of the runs of a prompt, the last ones are used first, so that under
  * lru, lfu and belady nothing leaves before what follows it.
  */
@@ -16,7 +19,8 @@ struct cache_state {
     int config;
     int64_t *bytes; // (C) by row; of a context without the config: above every capacity
     struct object_cache tier[TIER_MAX];
-    int n_tiers;
+    int n_tiers, n_device;
+    int64_t unit;       // bytes of a block in the config; 0: rows are whole contexts
     int64_t *next;      // (C) belady: the next request for each; n: none
     int64_t *following; // belady: the next request for each row of each request, as the world's path
     double *priority;   // (C) priority: its counts
@@ -70,7 +74,6 @@ static int read_priorities(struct policy *p, const char **options, struct cache_
     return code;
 }
 
-/* Bytes of a block in the config; 0: rows are whole contexts. */
 static int64_t unit_of(const struct policy *p, const struct cache_state *s)
 {
     const struct table *t = &p->in->table;
@@ -78,6 +81,17 @@ static int64_t unit_of(const struct policy *p, const struct cache_state *s)
     if (p->world->block_tokens == 0 || t->n_contexts == 0)
         return 0;
     return s->bytes[0] / (t->n_tokens[0] / p->world->block_tokens);
+}
+
+/* In bytes of the config: the memory of a GPU holds KV as it is. */
+static int64_t capacity_of(const struct policy *p, const struct cache_state *s, int tier)
+{
+    const struct table *t = &p->in->table;
+    int64_t capacity = p->in->capacity[tier];
+
+    if (tier >= p->world->n_device || t->n_contexts == 0 || capacity >= INT64_MAX / 4)
+        return capacity;
+    return (int64_t)((double)capacity * (double)s->bytes[0] / (double)t->kv_bytes[0]);
 }
 
 static int open_cache(struct policy *p, const char *options, struct err *err)
@@ -103,13 +117,15 @@ static int open_cache(struct policy *p, const char *options, struct err *err)
         int64_t bytes = t->cell_bytes[table_cell(t, c, s->config)];
         s->bytes[c] = bytes < 0 ? INT64_MAX : bytes > 0 ? bytes : 1;
     }
+    s->unit = unit_of(p, s);
+    s->n_device = p->world->n_device;
     for (s->n_tiers = 0; s->n_tiers < p->in->tiers.n; s->n_tiers++) {
         struct object_cache *tier = &s->tier[s->n_tiers];
         *tier = (struct object_cache){ .kind = object_cache_find(p->kind->name),
                                        .n = t->n_contexts,
                                        .bytes = s->bytes,
-                                       .capacity = p->in->capacity[s->n_tiers],
-                                       .unit = unit_of(p, s),
+                                       .capacity = capacity_of(p, s, s->n_tiers),
+                                       .unit = s->unit,
                                        .next = s->next,
                                        .priority = s->priority };
         if (object_cache_open(tier, err))
@@ -137,10 +153,35 @@ static void evict(struct cache_state *s, int32_t coming, int tier, int64_t neede
         store(s, gone, tier + 1, freed, written);
 }
 
+/* The first of some bytes of a row that may still be written to a tier. */
+static int64_t writable(const struct cache_state *s, int tier, int64_t bytes, const struct sim_bytes *written)
+{
+    double room = written->room[tier] - written->at[tier];
+
+    if (tier < s->n_device || (double)bytes <= room)
+        return bytes;
+    return s->unit && room > 0 ? (int64_t)room / s->unit * s->unit : 0;
+}
+
+/* A row, in a tier and those after it, is of no use any more. */
+static void forget(struct cache_state *s, int32_t row, int tier)
+{
+    for (int t = tier; t < s->n_tiers; t++)
+        if (object_cache_has(&s->tier[t], row))
+            object_cache_remove(&s->tier[t], row);
+}
+
 /* Stores bytes of a row that come before those which the tier may have of it. */
 static void store(struct cache_state *s, int32_t row, int tier, int64_t bytes, struct sim_bytes *written)
 {
     struct object_cache *c = &s->tier[tier];
+    int64_t fits = c->capacity ? writable(s, tier, bytes, written) : bytes;
+
+    if (fits < bytes) {
+        forget(s, row, tier);
+        written->dropped += (double)(bytes - fits);
+        bytes = fits;
+    }
     int64_t had = c->part[row], part = part_of(c, bytes + had), room = c->capacity - part;
 
     if (had)
@@ -154,6 +195,8 @@ static void store(struct cache_state *s, int32_t row, int tier, int64_t bytes, s
     object_cache_insert(c, row, part);
     while (c->held > c->capacity)
         evict(s, row, tier, c->held - c->capacity, written);
+    if (tier < s->n_device)
+        return;
     written->at[tier] += (double)(c->part[row] > had ? c->part[row] - had : 0);
     written->n += c->part[row] > had;
 }
@@ -168,23 +211,74 @@ static struct held find(const struct policy *p, int row)
     return held;
 }
 
-/* Uses the rows of a request that are in the fastest tier. */
+/* The fastest tier that can hold something of a row. */
+static int top_of(const struct cache_state *s, int32_t row)
+{
+    int t = 0;
+
+    while (t + 1 < s->n_tiers && part_of(&s->tier[t], s->bytes[row]) == 0)
+        t++;
+    return t;
+}
+
+/* Is a row where it would be stored? */
+static bool is_up(const struct cache_state *s, int32_t row)
+{
+    return s->tier[top_of(s, row)].part[row] == s->bytes[row];
+}
+
+/* Uses the rows of a request that need not move. */
 static void hit(struct cache_state *s, const int32_t *row, int n)
 {
     for (int k = n - 1; k >= 0; k--)
-        if (s->tier[0].part[row[k]] == s->bytes[row[k]])
-            object_cache_hit(&s->tier[0], row[k]);
+        if (is_up(s, row[k]))
+            object_cache_hit(&s->tier[top_of(s, row[k])], row[k]);
 }
 
-/* A row moves up, or is stored, when the first token is out. */
-static void bring(struct cache_state *s, int32_t row, struct sim_bytes *written)
+/* The first `bytes` of a row move up, or are stored, when the first token is out. */
+static void bring(struct cache_state *s, int32_t row, int64_t bytes, struct sim_bytes *written)
 {
-    if (s->bytes[row] == INT64_MAX || s->tier[0].part[row] == s->bytes[row])
+    if (s->bytes[row] == INT64_MAX || is_up(s, row))
         return;
+    forget(s, row, 0);
+    store(s, row, top_of(s, row), bytes, written);
+}
+
+/* Bytes of a row that some tier has. */
+static int64_t held_of(const struct cache_state *s, int32_t row)
+{
+    int64_t held = 0;
+
     for (int t = 0; t < s->n_tiers; t++)
-        if (object_cache_has(&s->tier[t], row))
-            object_cache_remove(&s->tier[t], row);
-    store(s, row, 0, s->bytes[row], written);
+        held += s->tier[t].part[row];
+    return held;
+}
+
+/* How many rows of a request, from the first, there is room to bring to their tier, one for all; *part: bytes of the
+ * last. What is neither brought nor held is dropped. */
+static int fitting(const struct cache_state *s, const int32_t *row, int n, int64_t *part, struct sim_bytes *written)
+{
+    int top = n ? top_of(s, row[0]) : 0, fit = n;
+    double room = written->room[top];
+
+    *part = n ? s->bytes[row[n - 1]] : 0;
+    for (int k = 0; k < n && top >= s->n_device; k++) {
+        int64_t bytes = s->bytes[row[k]], held = held_of(s, row[k]);
+        if (bytes == INT64_MAX || is_up(s, row[k]))
+            continue;
+        if (fit == n && (double)bytes <= room) {
+            room -= (double)bytes;
+            continue;
+        }
+        int64_t first = fit < n || !s->unit ? 0 : (int64_t)room / s->unit * s->unit;
+        bool some = first > held;
+        if (fit == n) {
+            *part = some ? first : k ? s->bytes[row[k - 1]] : 0;
+            fit = k + some;
+        }
+        written->dropped += (double)(bytes - (some ? first : held));
+    }
+    return fit;
 }
 
 static int finish(struct policy *p, int request, struct sim_bytes *written, struct err *err)
@@ -192,6 +286,7 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
     struct cache_state *s = p->state;
     const struct object_cache_kind *kind = s->n_tiers ? s->tier[0].kind : NULL;
     const int32_t *row;
+    int64_t part;
     int n = world_rows(p->world, request, &row);
 
     (void)err;
@@ -200,8 +295,11 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
     for (int k = 0; s->next && k < n; k++)
         s->next[row[k]] = s->following[p->world->first[request] + k];
     hit(s, row, n);
-    for (int k = 0; k < n; k++)
-        bring(s, row[kind->forward ? k : n - 1 - k], written);
+    n = fitting(s, row, n, &part, written);
+    for (int k = 0; k < n; k++) {
+        int at = kind->forward ? k : n - 1 - k;
+        bring(s, row[at], at == n - 1 ? part : s->bytes[row[at]], written);
+    }
     if (kind->renews && n > 1)
         hit(s, row, n);
     return 0;

@@ -85,7 +85,11 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
     for (int k = 0; k < n; k++) {
         int context = s->context[row[k]];
         p->in->frequency[row[k]]++;
-        if (s->plan.placement[context].tier == PLAN_RECOMPUTE && insert(p, context, written, err))
+        if (s->plan.placement[context].tier != PLAN_RECOMPUTE)
+            continue;
+        if (!sim_has_room(written, p->in->tiers.n))
+            written->dropped += (double)p->in->table.kv_bytes[row[k]];
+        else if (insert(p, context, written, err))
             return err->code;
     }
     return 0;

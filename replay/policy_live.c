@@ -1,7 +1,8 @@
 /* policy_live.c - a plan that follows the requests (planner/uses.h), as a serving process does with evp_plan_used(). It
  * begins with nothing stored, or with what a manifest stores: "live=FILE". "live:500": the weight of a use falls by a
  * factor of e with every 500 uses after it; without a number, with as many as contexts are stored. To change what is
- * stored into another variant costs its writing only.
+ * stored into another variant costs its writing only. While the queue of a tier has no room for writes, nothing
+ * changes, and uses do not count.
  */
 #include "base/parse.h"
 #include "planner/uses.h"
@@ -143,6 +144,11 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
     s->written = written;
     for (int k = 0; k < n; k++) {
         uses_age(&s->uses);
+        if (!sim_has_room(written, p->in->tiers.n)) {
+            bool stored = incremental_placement(s->plan, s->context[row[k]]).tier != PLAN_RECOMPUTE;
+            written->dropped += stored ? 0 : (double)p->in->table.kv_bytes[row[k]];
+            continue;
+        }
         if (uses_count(&s->uses, s->context[row[k]], err) || uses_refresh(&s->uses, err))
             return err->code;
     }

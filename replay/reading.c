@@ -13,12 +13,17 @@ static double share(const struct reading *r)
     return r->total[n - 1] / ns_per_s / (double)r->job.n;
 }
 
+double reading_work(const struct reading *r, int64_t now)
+{
+    return r->job.n > 0 ? r->work + (double)(now - r->now) * share(r) : r->work;
+}
+
 static void go_to(struct reading *r, int64_t now)
 {
     double ns = (double)(now - r->now);
 
+    r->work = reading_work(r, now);
     if (r->job.n > 0) {
-        r->work += ns * share(r);
         r->busy_ns += now - r->now;
         r->in_flight_ns += ns * (double)r->job.n;
     }

@@ -26,6 +26,9 @@ struct reading {
 /* When the next read ends, in ns; INT64_MAX: none is in flight. */
 int64_t reading_next(const struct reading *r);
 
+/* Bytes that a read which never ends would have received by `now`, not before any earlier call's. */
+double reading_work(const struct reading *r, int64_t now);
+
 /* A read of some bytes, 0 or more, begins at `now`, not before any earlier call's. */
 int reading_begin(struct reading *r, int64_t now, double bytes, int32_t number, struct err *err) MUST_CHECK;
 

@@ -33,8 +33,12 @@ struct simulating {
         int n, cap;
     } event; // a heap
     struct reading *tier;
-    double *write_weight; // (T) bytes of reading that a byte written costs
-    double **total;       // (T) of the tier's reading
+    struct writing {
+        double weight; // bytes of reading that a byte written costs
+        double queued; // of reading: for the next write
+        double end;    // of the write at hand, in the work of the tier's reading; below 0: none
+    } * writing;       // (T)
+    double **total;    // (T) of the tier's reading
     struct {
         int32_t *at;
         int n, cap, first;
@@ -144,6 +148,7 @@ static int arrive(struct simulating *m, int i, struct err *err)
             continue;
         int64_t latency = (int64_t)llround(m->s->tiers->at[t].latency_s * ns_per_s);
         const struct event e = { m->now + latency, t, i, read.at[t] };
+        m->s->tier_read_s[t] += read.at[t] / m->total[t][m->tier[t].n_total - 1];
         w->reads++;
         if (push(m, &e, err))
             return err->code;
@@ -151,17 +156,49 @@ static int arrive(struct simulating *m, int i, struct err *err)
     return w->reads ? 0 : compute(m, i, err);
 }
 
+/* How much may be written now. */
+static struct sim_bytes room(const struct simulating *m)
+{
+    struct sim_bytes written = { .n = 0 };
+
+    for (int t = 0; t < m->s->tiers->n; t++) {
+        const struct writing *w = &m->writing[t];
+        double at_hand = w->end < 0 ? 0 : fmax(w->end - reading_work(&m->tier[t], m->now), 0);
+        double free = WRITE_QUEUE_S * m->total[t][0] - w->queued - at_hand;
+        written.room[t] = m->s->alone || w->weight == 0 ? (double)INFINITY : fmax(free, 0) / w->weight;
+    }
+    return written;
+}
+
+/* Begins the next write to a tier, of all that is queued. */
+static int write_next(struct simulating *m, int t, struct err *err)
+{
+    struct writing *w = &m->writing[t];
+    double bytes = w->queued;
+
+    w->queued = 0;
+    w->end = -1;
+    if (bytes <= 0)
+        return 0;
+    if (reading_begin(&m->tier[t], m->now, bytes, WRITE, err))
+        return err->code;
+    w->end = m->tier[t].work + bytes;
+    return 0;
+}
+
 static int write(struct simulating *m, const struct sim_bytes *written, struct err *err)
 {
-    for (int t = 0; t < m->s->tiers->n && !m->s->alone; t++)
-        if (written->at[t] > 0 && reading_begin(&m->tier[t], m->now, written->at[t] * m->write_weight[t], WRITE, err))
+    for (int t = 0; t < m->s->tiers->n && !m->s->alone; t++) {
+        m->writing[t].queued += written->at[t] * m->writing[t].weight;
+        if (m->writing[t].end < 0 && write_next(m, t, err))
             return err->code;
+    }
     return 0;
 }
 
 static int worked(struct simulating *m, struct err *err)
 {
-    struct sim_bytes written = { .n = 0 };
+    struct sim_bytes written = room(m);
 
     m->working = false;
     m->s->gpu_busy_s += m->s->gpu ? 0 : m->work_s;
@@ -170,7 +207,7 @@ static int worked(struct simulating *m, struct err *err)
 
 static int first_token(struct simulating *m, int i, struct err *err)
 {
-    struct sim_bytes written = { .n = 0 };
+    struct sim_bytes written = room(m);
 
     if (i == WORK)
         return worked(m, err);
@@ -194,9 +231,9 @@ static int read_ended(struct simulating *m, int tier, struct err *err)
 {
     int32_t i = reading_end(&m->tier[tier]);
 
-    if (i == WRITE || --m->waiting[i].reads > 0)
-        return 0;
-    return compute(m, i, err);
+    if (i == WRITE)
+        return write_next(m, tier, err);
+    return --m->waiting[i].reads > 0 ? 0 : compute(m, i, err);
 }
 
 /* ---- one after another ------------------------------------------------------ */
@@ -292,7 +329,8 @@ static int open_tier(struct simulating *m, int t, struct err *err)
         m->total[t][k - 1] = k / (tier_read_s(&tier, (int64_t)ns_per_s) - tier.latency_s) * ns_per_s;
     }
     m->tier[t] = (struct reading){ .total = m->total[t], .n_total = reads };
-    m->write_weight[t] = tier.write_bytes_per_s > 0 ? m->total[t][0] / tier.write_bytes_per_s : 0;
+    m->writing[t].weight = tier.write_bytes_per_s > 0 ? m->total[t][0] / tier.write_bytes_per_s : 0;
+    m->writing[t].end = -1;
     return 0;
 }
 
@@ -303,9 +341,9 @@ static int open_all(struct simulating *m, struct err *err)
 
     m->tier = calloc(n_tiers, sizeof(*m->tier));
     m->total = calloc(n_tiers, sizeof(*m->total));
-    m->write_weight = calloc(n_tiers, sizeof(*m->write_weight));
+    m->writing = calloc(n_tiers, sizeof(*m->writing));
     m->waiting = calloc((size_t)s->n + 1, sizeof(*m->waiting));
-    if (!m->tier || !m->total || !m->write_weight || !m->waiting)
+    if (!m->tier || !m->total || !m->writing || !m->waiting)
         return err_nomem(err);
     for (int t = 0; t < s->tiers->n; t++)
         if (open_tier(m, t, err))
@@ -336,7 +374,7 @@ int simulate(struct simulation *s, struct err *err)
     steps_close(&m.steps);
     free(m.tier);
     free(m.total);
-    free(m.write_weight);
+    free(m.writing);
     free(m.waiting);
     free(m.event.at);
     free(m.ready.at);
