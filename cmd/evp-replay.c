@@ -26,7 +26,7 @@ static struct {
     int gpus, output_tokens, seed;
     bool batch, topics_change, partial;
     struct opt_common common;
-} cfg = { .alpha = "1", .warm = 0.5, .gpus = 1, .seed = 1 };
+} cfg = { .alpha = "1", .warm = 0.5, .seed = 1 };
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -48,7 +48,7 @@ static const struct opt opts[] = {
     OPT_MANY(0, "policy", &cfg.policy, "NAME,...", "policies, listed below; may be repeated"),
     OPT_WORDS(0, "rate", &cfg.rate, OPT_RATE_HELP),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
-    OPT_GPUS(&cfg.gpus, 1),
+    OPT_GPUS(&cfg.gpus, 0),
     OPT_BOOL(0, "batch", &cfg.batch,
              "the GPUs compute in steps of 2,048 tokens for many requests at once, and decode; with --model and --gpu"),
     OPT_OUTPUT_TOKENS(&cfg.output_tokens),
@@ -76,8 +76,10 @@ static const struct tool tool = {
         "--batch in steps for many at once.\n"
         "\n"
         "--rate stretches the trace to one rate or several; at 0 requests come one after the other, and nobody waits. "
-        "Without it their times are those of the trace. With --batch an answer has --output-tokens, or as many as the "
-        "trace says, or 128.\n"
+        "Without it their times are those of the trace. Without --gpus there is one, with --assume the fewest that are "
+        "busy for at most 70 % of the time when nothing is stored.\n"
+        "\n"
+        "With --batch an answer has --output-tokens, or as many as the trace says, or 128.\n"
         "\n"
         "The table has a line for each policy, rate and alpha: TTFT, quality, hits, use of GPU and tiers "
         "(docs/formats/replay.md).\n"
@@ -121,7 +123,8 @@ struct run {
     int n_rates, n_alphas;
     const char *policy[POLICIES_MAX];
     int n_policies;
-    struct buf names, out, requests;
+    int n_gpus;
+    struct buf names, inputs, out, requests;
     bool left_out; // requests of a log
 };
 
@@ -171,6 +174,7 @@ static int take_options(struct run *run, struct err *err)
     if (!cfg.assume && !cfg.batch && (cfg.model || cfg.gpu))
         return err_set(err, ERR_USAGE, "--%s is for --assume and --batch: a table has its own times",
                        cfg.model ? "model" : "gpu");
+    run->n_gpus = cfg.gpus ? cfg.gpus : 1;
     if (take_numbers("alpha", cfg.alpha, run->alpha, &run->n_alphas, err) ||
         (cfg.rate && take_numbers("rate", cfg.rate, run->rate, &run->n_rates, err)))
         return err->code;
@@ -312,6 +316,16 @@ static int read_gpu(struct run *run, struct err *err)
 
 /* ---- without a table --------------------------------------------------------- */
 
+/* In seconds, at the highest rate. */
+static double span_of(const struct run *run, const struct trace *t)
+{
+    double span = t->timed ? (double)t->request[t->n - 1].at / 1e9 : 0, most = 0;
+
+    for (int i = 0; i < run->n_rates; i++)
+        most = fmax(most, run->rate[i]);
+    return run->n_rates ? (most > 0 ? (t->n - 1) / most : 0) : span;
+}
+
 static int take_assumed(struct run *run, const struct gain_model *m, struct err *err)
 {
     const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers };
@@ -324,6 +338,8 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
     run->world = assumed_world(a, m, &run->in);
     run->trace = a->trace;
     a->trace = (struct trace){ 0 };
+    if (!cfg.gpus)
+        run->n_gpus = assumed_gpus(a, m, span_of(run, &a->trace));
     log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
              model_config(m->model)->name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
     return check_gpu(run, err) ? err->code : open_world(run, err);
@@ -372,6 +388,28 @@ static double set_arrivals(struct run *run, double rate)
     return !isnan(rate) ? rate : span_s > 0 ? (t->n - 1) / span_s : (double)NAN;
 }
 
+/* What is replayed, in words; control characters of names are not. */
+static int describe(struct run *run, const char *table, struct err *err)
+{
+    struct buf *in = &run->inputs;
+    char capacity[TEXT_SHORT];
+
+    buf_printf(in, "%s; %s%s%s; %d GPU%s", cfg.trace, table ? table : cfg.model, table ? "" : " on ",
+               table ? "" : cfg.gpu, run->n_gpus, run->n_gpus == 1 ? "" : "s");
+    for (int t = 0; t < run->in.tiers.n; t++) {
+        const struct tier *tier = &run->in.tiers.at[t];
+        buf_printf(in, "%s %s %s", t ? "," : ";", tier->name,
+                   tier->capacity == INT64_MAX ? "without bounds" : text_bytes(capacity, (double)tier->capacity));
+    }
+    if (cfg.assume)
+        buf_printf(in, "; qualities by hand: %s", *cfg.assume ? cfg.assume : "none");
+    if (buf_failed(in))
+        return err_nomem(err);
+    for (size_t i = 0; i < in->n; i++)
+        in->at[i] = (unsigned char)in->at[i] < ' ' ? '?' : in->at[i];
+    return 0;
+}
+
 static void summarise(const struct replay_line *line, const struct lane *l)
 {
     struct json_out *json = summary_json();
@@ -403,7 +441,7 @@ static void run_job(void *arg, int i)
     j->lane = (struct lane){ .world = &run->world,
                              .alpha = j->line.alpha,
                              .at = run->at,
-                             .n_gpus = cfg.gpus,
+                             .n_gpus = run->n_gpus,
                              .gpu = cfg.batch ? &run->gpu : NULL,
                              .output = run->output,
                              .alone = j->line.rate == 0,
@@ -413,6 +451,18 @@ static void run_job(void *arg, int i)
         replay_requests(&j->requests, &j->line, &j->lane, &run->trace);
     lane_close(&j->lane);
     progress_add(run->trace.n);
+}
+
+/* About a queue that grows. */
+static void warn(const struct replay_line *line, const struct lane *l)
+{
+    enum { SAID_MAX = 5 };
+    static int said;
+    struct buf words = { 0 };
+
+    if (lane_saturated(l, &words) && ++said <= SAID_MAX)
+        log_warn("%s: %s%s", line->policy, buf_str(&words), said == SAID_MAX ? "; column busiest tells of others" : "");
+    buf_release(&words);
 }
 
 static void put_lines(struct run *run, const struct job *j)
@@ -425,6 +475,7 @@ static void put_lines(struct run *run, const struct job *j)
     log_info("%-24s rate %-8.4g alpha %-6g TTFT %.4g s, 95 %% below %.4g s, quality %.4g, GPU %.0f %% busy",
              j->line.policy, j->line.rate, j->line.alpha, l->outcome.ttft_mean_s, l->outcome.ttft_s[1],
              l->outcome.quality, 100 * l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
+    warn(&j->line, l);
 }
 
 static int run_rate(struct run *run, double rate, struct err *err)
@@ -436,7 +487,8 @@ static int run_rate(struct run *run, double rate, struct err *err)
         return err_nomem(err);
     for (int i = 0; i < n; i++)
         job[i] = (struct job){ .run = run,
-                               .line = { run->policy[i % run->n_policies], rate, run->alpha[i / run->n_policies] } };
+                               .line = { run->policy[i % run->n_policies], rate, run->alpha[i / run->n_policies],
+                                         buf_str(&run->inputs) } };
     parallel_do(parallel_threads(), n, run_job, job);
     for (int i = 0; i < n; i++) {
         if (job[i].code && !code)
@@ -450,6 +502,15 @@ static int run_rate(struct run *run, double rate, struct err *err)
     return code;
 }
 
+static void say_spread(const struct trace *t)
+{
+    struct buf words = { 0 };
+
+    if (trace_was_spread(t, &words))
+        log_warn("%s", buf_str(&words));
+    buf_release(&words);
+}
+
 static int run_all(struct run *run, struct err *err)
 {
     const int64_t slow = 2000000; // requests, more than a second
@@ -461,6 +522,7 @@ static int run_all(struct run *run, struct err *err)
     log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
              cfg.assume ? "prefixes" : "contexts", cfg.contexts ? ", by " : "", cfg.contexts ? cfg.contexts : "",
              run->trace.n - run->world.warm);
+    say_spread(&run->trace);
     summary_int("requests", run->trace.n);
     summary_int("contexts", run->in.table.n_contexts);
     json_begin(summary_json(), "lines", '[');
@@ -496,7 +558,8 @@ int main(int argc, char **argv)
     summary_begin(&tool, argc, argv);
     int code = take_options(&run, &err);
     if (!code &&
-        (read_all(&run, first < argc ? argv[first] : NULL, &err) || run_all(&run, &err) || write_out(&run, &err)))
+        (read_all(&run, first < argc ? argv[first] : NULL, &err) ||
+         describe(&run, first < argc ? argv[first] : NULL, &err) || run_all(&run, &err) || write_out(&run, &err)))
         code = err.code;
     world_close(&run.world);
     trace_release(&run.trace);
@@ -507,6 +570,7 @@ int main(int argc, char **argv)
     free(run.at);
     free(run.output);
     buf_release(&run.names);
+    buf_release(&run.inputs);
     buf_release(&run.out);
     buf_release(&run.requests);
     return summary_end(code, run.left_out ? 1 : 0, &err);

@@ -19,12 +19,12 @@ static int check(struct tsv *f, struct err *err)
 
 int frontier_parse(struct tsv *f, const char *text, size_t n, struct err *err)
 {
-    return tsv_parse(f, text, n, TSV_NUMBER, err) ? err->code : check(f, err);
+    return tsv_parse(f, text, n, NULL, err) ? err->code : check(f, err);
 }
 
 int frontier_read(struct tsv *f, const char *path, struct err *err)
 {
-    if (tsv_read(f, path, TSV_NUMBER, err))
+    if (tsv_read(f, path, NULL, err))
         return err->code;
     return check(f, err) ? err_wrap(err, "'%s'", path) : 0;
 }

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+static const char *const texts[] = { "policy", "busiest", "inputs", NULL };
+
 static int check(struct tsv *t, struct err *err)
 {
     static const char *const column[] = { "policy", "rate", "alpha", "ttft_mean_s", "quality" };
@@ -17,12 +19,12 @@ static int check(struct tsv *t, struct err *err)
 
 int replay_table_parse(struct tsv *t, const char *text, size_t n, struct err *err)
 {
-    return tsv_parse(t, text, n, TSV_TEXT, err) ? err->code : check(t, err);
+    return tsv_parse(t, text, n, texts, err) ? err->code : check(t, err);
 }
 
 int replay_table_read(struct tsv *t, const char *path, struct err *err)
 {
-    if (tsv_read(t, path, TSV_TEXT, err))
+    if (tsv_read(t, path, texts, err))
         return err->code;
     return check(t, err) ? err_wrap(err, "'%s'", path) : 0;
 }

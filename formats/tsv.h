@@ -1,5 +1,5 @@
-/* tsv.h - tab-separated tables of numbers with a line of names above: frontier.tsv, replay.tsv. "-" and "nan" are
- * unknown. */
+/* tsv.h - tab-separated tables of numbers, and some texts, with a line of names above: frontier.tsv, replay.tsv. "-" and
+ * "nan" are unknown. */
 #ifndef EVP_TSV_H
 #define EVP_TSV_H
 
@@ -10,20 +10,21 @@
 
 enum { TSV_COLUMNS = 200 }; // 64 tiers have 72 in a frontier, 154 in a replay
 
-enum tsv_first { TSV_NUMBER, TSV_TEXT }; // what the first column holds
-
 struct tsv {
     char *text;                // owns the names
     char *column[TSV_COLUMNS]; // their names
-    const char **name;         // (n) the texts of the first column; NULL: numbers
-    double *at;                // (n, n_columns); NAN: not known, or a text
+    bool is_text[TSV_COLUMNS];
+    const char **name; // (n) the texts of the first column; NULL: numbers
+    const char **cell; // (n, n_columns) as texts; NULL: numbers alone
+    double *at;        // (n, n_columns); NAN: not known, or a text
     int n_columns, n;
 };
 
-/* From n bytes. ERR_FORMAT: a line that is cut or longer than the first, a cell that is not a number, too many columns.
- * On failure nothing is left to release. */
-int tsv_parse(struct tsv *t, const char *text, size_t n, enum tsv_first first, struct err *err) MUST_CHECK;
-int tsv_read(struct tsv *t, const char *path, enum tsv_first first, struct err *err) MUST_CHECK;
+/* From n bytes. texts: names of the columns that hold texts, the first column's before the others, then NULL; or NULL:
+ * all are numbers. ERR_FORMAT: a line that is cut or longer than the first, a cell that is not a number, too many
+ * columns. On failure nothing is left to release. */
+int tsv_parse(struct tsv *t, const char *text, size_t n, const char *const *texts, struct err *err) MUST_CHECK;
+int tsv_read(struct tsv *t, const char *path, const char *const *texts, struct err *err) MUST_CHECK;
 void tsv_release(struct tsv *t); // zeroed is fine
 
 /* The number of the column called `name`, or -1. */
@@ -36,5 +37,8 @@ static inline double tsv_cell(const struct tsv *t, int row, int column)
 
 /* The same by the column's name; NAN: there is none. */
 double tsv_named(const struct tsv *t, int row, const char *column);
+
+/* The text of a cell; NULL: there is no such column of texts. */
+const char *tsv_text(const struct tsv *t, int row, const char *column);
 
 #endif

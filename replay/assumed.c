@@ -185,9 +185,21 @@ int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_mode
         return err->code;
     int code = make_rows(a, &runs, m, c, err);
     if (!code)
-        code = make_requests(a, log, &runs, err);
+        code = make_requests(a, log, &runs, err) ? err->code : trace_spread(&a->trace, err);
     runs_release(&runs);
     return code;
+}
+
+int assumed_gpus(const struct assumed *a, const struct gain_model *m, double span_s)
+{
+    const double busy = 0.7;
+    double seconds = 0;
+
+    for (int i = 0; i < a->trace.n; i++) {
+        double n = (double)a->token[i];
+        seconds += n * (m->token_s + m->pair_s * n / 2);
+    }
+    return span_s > 0 ? (int)fmin(fmax(ceil(seconds / span_s / busy), 1), 1e6) : 1;
 }
 
 struct replay_world assumed_world(const struct assumed *a, const struct gain_model *m, const struct placement_input *in)

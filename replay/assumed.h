@@ -33,6 +33,9 @@ struct assumed {
 int assumed_make(struct assumed *a, struct gain_log *log, const struct gain_model *m, const struct assumed_configs *c,
                  struct err *err) MUST_CHECK;
 
+/* The fewest GPUs that are busy for at most 70 % of a span when nothing is stored; 1 if there is no span. */
+int assumed_gpus(const struct assumed *a, const struct gain_model *m, double span_s);
+
 /* The requests in a world of the table, which placement_input_take() has taken. */
 struct replay_world assumed_world(const struct assumed *a, const struct gain_model *m,
                                   const struct placement_input *in);

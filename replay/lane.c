@@ -76,6 +76,7 @@ static void note_written(struct lane *l, const struct sim_bytes *written)
 {
     for (int t = 0; t < l->in.tiers.n; t++)
         l->written += written->at[t];
+    l->dropped += written->dropped;
     l->operations += written->n;
 }
 
@@ -136,6 +137,8 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
 
     l->in = *l->world->in;
     l->in.alpha = l->alpha;
+    if (l->capacity)
+        memcpy(l->in.capacity, l->capacity, (size_t)l->in.tiers.n * sizeof(*l->capacity));
     l->in.load = (struct manifest_load){ .rate = rate_of(l), .gpus = l->n_gpus };
     l->in.frequency = calloc(n_rows, sizeof(*l->in.frequency));
 

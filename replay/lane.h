@@ -10,6 +10,7 @@
 #ifndef EVP_LANE_H
 #define EVP_LANE_H
 
+#include "base/buf.h"
 #include "replay/seen.h"
 #include "replay/policy.h"
 #include "replay/simulate.h"
@@ -17,7 +18,8 @@
 struct lane {
     const struct replay_world *world;
     double alpha;
-    const int64_t *at; // (n) ns, rising; not read if `alone`
+    const int64_t *at;       // (n) ns, rising; not read if `alone`
+    const int64_t *capacity; // (T) borrowed; NULL: the world's
     int n_gpus;
     const struct steps_gpu *gpu; // borrowed; NULL: one request at a time, nothing decodes
     const int32_t *output;       // (n) borrowed, with `gpu`: tokens of the answers
@@ -29,7 +31,7 @@ struct lane {
     struct simulation sim;
     struct seen seen;
     struct seen_row outcome;
-    double written;                           // bytes, for the requests that count
+    double written, dropped;                  // bytes, for the requests that count; dropped: no room to write them
     int64_t operations;                       // writes of a variant, for the same
     double promised_ttft_s, promised_quality; // of the policy
     int64_t profiled;                         // of the policy
@@ -41,5 +43,11 @@ struct lane {
 
 int lane_run(struct lane *l, const char *policy, struct err *err) MUST_CHECK;
 void lane_close(struct lane *l); // zeroed is fine
+
+/* What worked for the largest share of the time to the last event: "gpu", or a tier. */
+const char *lane_busiest(const struct lane *l, double *share);
+
+/* Adds a sentence about what was busy for more than 95 % of the time. False: nothing was, or nobody waits. */
+bool lane_saturated(const struct lane *l, struct buf *out);
 
 #endif

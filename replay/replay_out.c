@@ -27,17 +27,19 @@ void replay_out_head(struct buf *out, const struct tiers *tiers)
     buf_adds(out, "\thits_recompute\ttoken_hits\tgpu_busy");
     for (int t = 0; t < tiers->n; t++)
         buf_printf(out, "\tbusy_%s", tiers->at[t].name);
-    buf_adds(out,
-             "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\titl_s\te2e_s\tprofiled\tprofiling_s\n");
+    buf_adds(out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\titl_s\te2e_s\tprofiled\tprofiling_s"
+                  "\tbytes_dropped\tbusiest\tbusiest_busy\tinputs\n");
 }
 
 void replay_out_line(struct buf *out, const struct replay_line *line, const struct lane *l)
 {
     const struct seen_row *o = &l->outcome;
-    const double some[] = { o->ttft_mean_s, o->ttft_s[0],  o->ttft_s[1],   o->ttft_s[2], o->ttft_ci_s,
-                            o->quality,     o->quality_p5, o->below_floor, o->quality_ci };
+    const bool given = l->world->block_tokens > 0; // qualities were given by hand, not measured
+    const double some[] = { o->ttft_mean_s, o->ttft_s[0],   o->ttft_s[1],
+                            o->ttft_s[2],   o->ttft_ci_s,   o->quality,
+                            o->quality_p5,  o->below_floor, given ? (double)NAN : o->quality_ci };
 
-    double token_hits = 0;
+    double token_hits = 0, busy;
 
     for (int t = 0; t < l->in.tiers.n; t++)
         token_hits += o->token_hits[t];
@@ -60,7 +62,11 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     put_real(out, o->e2e_s);
     buf_printf(out, "\t%lld", (long long)l->profiled);
     put_real(out, l->profiling_s);
-    buf_addc(out, '\n');
+    put_real(out, l->dropped);
+    const char *busiest = lane_busiest(l, &busy);
+    buf_printf(out, "\t%s", l->alone ? "-" : busiest);
+    put_real(out, l->alone ? (double)NAN : busy);
+    buf_printf(out, "\t%s\n", line->inputs);
 }
 
 void replay_requests_head(struct buf *out)

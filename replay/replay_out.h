@@ -10,6 +10,7 @@
 struct replay_line {
     const char *policy;
     double rate, alpha;
+    const char *inputs; // what was replayed, in words; no tabs or newlines
 };
 
 /* replay.tsv: a line per lane. */

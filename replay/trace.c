@@ -265,7 +265,7 @@ int trace_read(struct trace *t, const char *path, uint64_t seed, struct err *err
 
     *t = (struct trace){ 0 };
     int code = made ? make_poisson(&r, path + sizeof(poisson) - 1, seed, err) : read_file(&r, path, err);
-    if (!code && finish(t, &r, err))
+    if (!code && (finish(t, &r, err) || trace_spread(t, err)))
         code = err_wrap(err, "'%s'", path);
     free(r.request.at);
     if (code)

@@ -15,6 +15,7 @@
 #ifndef EVP_TRACE_H
 #define EVP_TRACE_H
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/map.h"
 
@@ -31,6 +32,8 @@ struct trace {
     int n;
     struct map contexts; // the names in the trace
     bool timed;          // false: the rows have no times; they follow each other
+    int n_spread;        // requests that shared their times (trace_spread)
+    int64_t interval;    // ns: over which they are spread
 };
 
 /* By arrival, ties in the order of the trace. ERR_FORMAT names line and field; ERR_USAGE: not poisson:QPS,N. */
@@ -46,5 +49,11 @@ int trace_draw(struct trace *t, const char *spec, int n_contexts, uint64_t seed,
 
 /* Stretches the times so that `rate` requests come per second on average. */
 void trace_stretch(struct trace *t, double rate);
+
+/* Requests that share their time with others came during the time between two times, not at once: spreads them over it.
+ * That is as many seconds as all times are multiples of, or else the median. Nothing changes where at most a tenth of
+ * the requests share theirs. trace_read() has done it. */
+int trace_spread(struct trace *t, struct err *err) MUST_CHECK;
+bool trace_was_spread(const struct trace *t, struct buf *out); // adds a sentence; false: nothing changed
 
 #endif

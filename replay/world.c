@@ -121,9 +121,11 @@ bool world_add(const struct replay_world *w, int request, int row, const struct 
             continue;
         double share = (double)held->at[k] / (double)all;
         there += held->at[k];
-        found->read[k] += read < all ? share * (double)read : (double)held->at[k];
         found->share[k] += share * tokens;
         found->shares += share * tokens;
+        if (k < w->n_device)
+            continue;
+        found->read[k] += read < all ? share * (double)read : (double)held->at[k];
         found->gpu_s += share * (isnan(t->decompress_s[cell]) ? 0 : t->decompress_s[cell]);
         found->quality += share * tokens * (quality_of(w, request, row, held->config) - 1);
     }

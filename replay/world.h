@@ -19,6 +19,7 @@ struct replay_world {
     const int32_t *path;              // borrowed: the rows of request i are path[first[i]] to before path[first[i + 1]]
     const int32_t *first;             // (n + 1) borrowed
     int n, warm;                      // requests; those before `warm` are not counted
+    int n_device; // the first tiers are memory of the GPUs: they hold KV as it is, and nothing is read or written
     bool topics_change;
     int32_t *question; // (n) of the table; -1: its context has no test questions
     /* of runs of blocks; 0 and NULL: rows are contexts */

@@ -171,6 +171,8 @@ static void put_columns(struct buf *out, const struct tsv *t, const struct html_
         if (strncmp(t->column[k], "hits_", 5) == 0)
             html_column_n(out, t->column[k] + 5, NULL);
     html_column_n(out, "GPU busy", NULL);
+    html_column(out, "busiest");
+    html_column_n(out, "busy", NULL);
     html_rows(out);
 }
 
@@ -195,6 +197,9 @@ static void put_rows(struct buf *out, const struct tsv *t)
             if (strncmp(t->column[k], "hits_", 5) == 0)
                 html_cell(out, tsv_cell(t, i, k), 3);
         html_cell(out, tsv_named(t, i, "gpu_busy"), 3);
+        const char *busiest = tsv_text(t, i, "busiest");
+        html_cell_text(out, busiest ? busiest : "-");
+        html_cell(out, tsv_named(t, i, "busiest_busy"), 3);
         html_row_end(out);
     }
     html_table_end(out);
@@ -202,12 +207,25 @@ static void put_rows(struct buf *out, const struct tsv *t)
         buf_printf(out, "<p class=\"note\">%d further lines are left out.</p>\n", t->n - ROWS_MAX);
 }
 
+static void put_inputs(struct buf *out, const struct tsv *t)
+{
+    const char *inputs = t->n ? tsv_text(t, 0, "inputs") : NULL;
+
+    if (!inputs)
+        return;
+    buf_adds(out, "<p>Replayed: ");
+    html_short(out, inputs, 2000);
+    buf_adds(out, "</p>\n");
+}
+
 void report_replayed(struct buf *out, const struct tsv *t)
 {
     const struct shown s = choose(t);
     double rate = first_rate(t);
 
-    buf_adds(out, "<section>\n<h2 id=\"replay\">What users would have seen</h2>\n<div class=\"figures\">\n");
+    buf_adds(out, "<section>\n<h2 id=\"replay\">What users would have seen</h2>\n");
+    put_inputs(out, t);
+    buf_adds(out, "<div class=\"figures\">\n");
     figure_begin(out, "Time to first token against quality, replayed", NULL);
     draw_quality(out, &s, rate);
     put_key(out, &s);

@@ -107,7 +107,20 @@ int report_write(const struct report *r, struct buf *html, struct err *err)
     return code ? code : buf_failed(html) ? err_nomem(err) : 0;
 }
 
-/* In a file of its own the picture brings its style sheet and a background, for pages of any colour. */
+/* In a file of its own a picture brings its style sheet and a background, for pages of any colour. Releases the
+ * element. */
+static int put_alone(struct buf *svg, struct buf *element, struct err *err)
+{
+    size_t begin = strcspn(buf_str(element), ">") + 1;
+
+    buf_add(svg, buf_str(element), begin);
+    buf_printf(svg, "\n<style>\n%ssvg{background:var(--paper)}\n</style>", chart_style);
+    buf_adds(svg, buf_str(element) + begin);
+    svg->failed |= buf_failed(element);
+    buf_release(element);
+    return buf_failed(svg) ? err_nomem(err) : 0;
+}
+
 int report_write_svg(const struct report *r, struct buf *svg, struct err *err)
 {
     struct buf element = { 0 };
@@ -115,11 +128,13 @@ int report_write_svg(const struct report *r, struct buf *svg, struct err *err)
     if (!gain_known(r))
         return err_set(err, ERR_FORMAT, "there is no plan to draw: give a frontier, or a manifest of evp-plan");
     gain_svg(&element, r);
-    size_t begin = strcspn(buf_str(&element), ">") + 1;
-    buf_add(svg, buf_str(&element), begin);
-    buf_printf(svg, "\n<style>\n%ssvg{background:var(--paper)}\n</style>", chart_style);
-    buf_adds(svg, buf_str(&element) + begin);
-    svg->failed |= buf_failed(&element);
-    buf_release(&element);
-    return buf_failed(svg) ? err_nomem(err) : 0;
+    return put_alone(svg, &element, err);
+}
+
+int report_sizes_svg(const struct report_size *at, int n, struct buf *svg, struct err *err)
+{
+    struct buf element = { 0 };
+
+    sizes_svg(&element, at, n);
+    return put_alone(svg, &element, err);
 }

@@ -40,4 +40,14 @@ int report_write(const struct report *r, struct buf *html, struct err *err) MUST
  * that compares its plan with others. */
 int report_write_svg(const struct report *r, struct buf *svg, struct err *err) MUST_CHECK;
 
+/* What caches of some size cost, and bring (evp-gain --sweep). */
+struct report_size {
+    char name[96];
+    double usd, ttft_s, p95_s;
+    bool best; // no other one is as good in all three
+};
+
+/* Adds TTFT against the price as an SVG file. */
+int report_sizes_svg(const struct report_size *at, int n, struct buf *svg, struct err *err) MUST_CHECK;
+
 #endif

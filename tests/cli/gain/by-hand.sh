@@ -6,10 +6,15 @@ cat >trace.jsonl <<'END'
 {"timestamp": 2000, "input_length": 1536, "output_length": 9, "hash_ids": [1, 2, 3]}
 {"timestamp": 3000, "input_length": 100, "output_length": 9, "hash_ids": [5]}
 END
-gain() { evp-gain -q "$@" --model synthetic:llama-3.1-8b --gpu H100; }
+gain() { evp-gain -q --model synthetic:llama-3.1-8b --gpu H100 "$@"; }
+free="--hbm 0 --ssd-write 1000000T" # no GPU memory, and writing takes no time
 # 128 KiB a token, so 64 MiB a block of the trace: one block in DRAM, three on SSD.
-gain trace.jsonl --dram 64M --ssd 192M
-gain trace.jsonl --dram 64M --ssd 192M --json >trace.json
+gain trace.jsonl $free --dram 64M --ssd 192M
+gain trace.jsonl $free --dram 64M --ssd 192M --json >trace.json
+gain trace.jsonl --ssd-write 1000000T --hbm 128M --dram 64M --ssd 128M --json >hbm.json
+block() { echo "{\"timestamp\": $1, \"input_length\": 512, \"hash_ids\": [$2]}"; }
+{ block 0 1; block 100 2; block 200 3; block 10000 1; block 10100 2; } >writes.jsonl
+gain writes.jsonl --hbm 0 --ssd 1G --ssd-write 64M --json >writes.json
 cat >check.py <<'END'
 import json, sys
 flop = .5 * 989e12
@@ -26,7 +31,7 @@ assert g["prompt_tokens"] == 4708 and g["n_requests"] == 4 and near(g["share_tha
 assert g["kv_of_distinct_blocks_bytes"] == 5 * 64 << 20 and g["kv_of_all_prompts_bytes"] == 4708 * 131072
 assert near(g["computing_1000_tokens_s"], 1000 * token) and g["span_s"] == 3 and g["n_gpus"] == 1
 # found in DRAM and on SSD by the second and the third request; of a prompt that is there whole one token is computed
-found = {"none": [(0, 0), (0, 0)], 1: [(512, 512), (512, 1024)], 2: [(1024, 0), (1024, 512)], 3: [(1024, 0), (1024, 512)],
+found = {"none": [(0, 0), (0, 0)], "GPU memory alone": [(0, 0), (0, 0)], 1: [(512, 512), (512, 1024)], 2: [(1024, 0), (1024, 512)], 3: [(1024, 0), (1024, 512)],
          10: [(1024, 0), (1536, 0)], "without bounds": [(1024, 0), (1536, 0)]}
 for c in g["caches"]:
     hits = [(0, 0)] + found[c["compression_x"] or c["cache"]] + [(0, 0)]
@@ -41,9 +46,25 @@ for c in g["caches"]:
     waits = sum(max(h[0] * dram, h[1] * ssd) for h in hits) / factor  # for both tiers at the same time
     near9 = lambda a, b: abs(a - b) <= 1e-8  # whole nanoseconds
     assert near9(c["prefill_s"], busy), (c, busy)
-    assert near9(c["saved_s"], sum(prefill(m, 0) for m in n) - c["prefill_s"]) or c["cache"] == "none"
+    assert c["cache"] == "none" or near9(c["saved_s"], sum(prefill(m, 0) for m in n) - c["prefill_s"])
     assert near9(c["gpus_busy"], busy / 3) and near9(c["ssd_busy"], reading / 3) and near9(c["ttft_s"], (busy + waits) / 4), c
 print("trace: as by hand")
+# Two blocks in the memory of the GPU, which stay uncompressed and are read in no time, one in DRAM, two on SSD.
+found = {"none": [(0, 0, 0)] * 2, "GPU memory alone": [(1024, 0, 0)] * 2, 1: [(1024, 0, 0), (1024, 0, 512)],
+         10: [(1024, 0, 0), (1024, 512, 0)], "without bounds": [(1024, 0, 0), (1024, 512, 0)]}
+hbm = json.load(open("hbm.json"))["caches"]
+for c in hbm:
+    hits = found.get(c["compression_x"] or c["cache"])
+    if hits:
+        assert [near(c[t], sum(h[i] for h in hits) / 4708) for i, t in enumerate(("hbm", "dram", "ssd"))] == [True] * 3, c
+alone = hbm[1]
+assert near9(alone["prefill_s"], prefill(1536, 0) + 2 * prefill(1536, 1024) + prefill(100, 0)) and alone["saved_s"] == 0
+assert near9(alone["ttft_s"], alone["prefill_s"] / 4) and hbm[0]["saved_s"] is None
+assert all(near9(c["saved_s"], alone["prefill_s"] - c["prefill_s"]) for c in hbm[1:])
+# A queue of one second holds one block: of three that come at once one is written.
+c = json.load(open("writes.json"))["caches"][2]
+assert near(c["ssd"], 512 / 2560) and c["writes_dropped_bytes"] == 2 * 64 << 20 and near(c["computed"], 1 - c["ssd"]), c
+print("GPU memory, and writes: as by hand")
 # Texts: 2 bytes of role and 1022 of text are four blocks of 256, of which the last is no part of a cache. 4 bytes a token.
 text = "".join(chr(97 + i // 256) * 1 for i in range(1022))
 with open("log.jsonl", "w") as f:
@@ -52,7 +73,7 @@ with open("log.jsonl", "w") as f:
 END
 python3 check.py
 # 64 tokens a block, 8 MiB; 2 blocks in DRAM: the second request finds two, the third two of three
-gain log.jsonl --dram 16M --json >log.json
+gain log.jsonl $free --dram 16M --json >log.json
 python3 - <<'END'
 import json
 g = json.load(open("log.json"))

@@ -1,7 +1,7 @@
 # One request, equal requests, no cache, a cache smaller than a block; requests without times; rotated logs in any order;
 # standard input and compressed logs; a long line.
 command -v python3 >/dev/null || skip "python3 is not installed"
-gain() { evp-gain "$@" --model synthetic:tiny --gpu L4 | grep -v '^  \(gpu\|model\|kv\|bytes\|computing\|reading\|prompts\) \|: gain$'; }
+gain() { evp-gain --hbm 0 "$@" --model synthetic:tiny --gpu L4 | grep -v '^  \(gpu\|model\|kv\|bytes\|computing\|reading\|prompts\) \|: gain$'; }
 python3 - <<'END'
 import json
 def put(name, rows):

@@ -14,7 +14,7 @@ cat >access.jsonl <<-END
 	{"context":"c1","at":120}
 	{"context":"c0","at":130}
 END
-columns() { cut -f1-8,10,14-17,21- "$1"; }
+columns() { cut -f1-8,10,14-17,21- "$1" | sed "s|$DATA/||"; }
 evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy lru,prefill --warm 0 -q -o r.tsv
 echo "status $?"
 columns r.tsv

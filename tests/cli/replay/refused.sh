@@ -1,5 +1,5 @@
 # What is not a trace, a policy, a rate; every sentence once.
-replay() { evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" "$@" >out 2>said; echo "status $?, $(wc -l <out) lines: $(cut -d: -f3- said | sed "s|$DATA/||")"; }
+replay() { evp-replay -q "$DATA/table.h5" --tiers "$DATA/tiers.json" "$@" >out 2>said; echo "status $?, $(wc -l <out) lines: $(grep -v "busy for" said | cut -d: -f3- | sed "s|$DATA/||")"; }
 printf '{"context":"c0","at":1}\n{"context":"c0"}\n' >half.jsonl
 printf '{"context":"c0","at":"noon"}\n' >text.jsonl
 printf '{"context":"c0","at":1e400}\n' >large.jsonl
