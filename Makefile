@@ -336,7 +336,7 @@ install: all $(MANS) install-lib install-completion
 	sed 's|@PREFIX@|$(PREFIX)|' contrib/nightly/evp-nightly@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/evp-nightly@.service
 	install -m 644 contrib/nightly/evp-nightly@.timer $(DESTDIR)$(PREFIX)/lib/systemd/system
 	install -m 644 contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron contrib/nightly/evp-nightly.logrotate \
-	  contrib/nightly/nightly.sh $(DESTDIR)$(PREFIX)/share/evp
+	  contrib/nightly/nightly.sh contrib/monitoring/dashboard.json contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
 .PHONY: install-completion
 install-completion:
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \

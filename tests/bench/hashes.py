@@ -55,7 +55,7 @@ for name, way in ways.items():
     load("plan.jsonl", 0)
     print(f"{n} contexts of {n_tokens} tokens, {name}:")
     before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.perf_counter()
-    space = placed.Placed("plan.jsonl", None, way, model, ThreadPoolExecutor(1))
+    space = placed.Placed(engine.Store("plan.jsonl"), way, model, ThreadPoolExecutor(1))
     space.refresh(None)
     seconds = time.perf_counter() - start
     print(f"    opened: {seconds:.2f} s, {len(space.contexts)} contexts, {len(space.where)} hashes, "

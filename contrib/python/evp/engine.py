@@ -4,16 +4,21 @@ model, and what the adapter was configured with.
 A row of another model, or with keys that are rotated differently, gives wrong answers and no error. So an adapter
 describes its engine as a Model and asks difference() before it uses a payload.
 """
+import collections
 import json
 import logging
+import os
 import re
 import threading
+import time
 from types import SimpleNamespace
 
 import evp
 
 logger = logging.getLogger("evp")
 _said, _saying = set(), threading.Lock()
+METRICS_S = 60    # a file of metrics is written so often
+MISSES_S = 3600
 
 
 def once(sentence):
@@ -29,7 +34,7 @@ def once(sentence):
 def settings(given, **more):
     """The adapter's settings, with defaults: `given` is what the engine's configuration has for it, `more` are settings
     of this adapter alone. ValueError: a setting is unknown, or "manifest" is missing."""
-    known = {"manifest": None, "name_space": None, "model_name": None, "model_digest": None, **more}
+    known = {"manifest": None, "name_space": None, "model_name": None, "model_digest": None, "metrics": None, **more}
     for name in given:
         if name not in known:
             raise ValueError(f"evp: unknown setting '{name}' (known: {', '.join(known)})")
@@ -47,9 +52,13 @@ class Store:
     """The evp.Store of a manifest that may come later, or go: nothing is placed until it can be read, and what was read
     once stays. Each refresh() tries again."""
 
-    def __init__(self, manifest, name_space=None):
+    def __init__(self, manifest, name_space=None, metrics=None):
+        """metrics: a file that gets its counts once a minute, in which %p is the number of the process."""
         self.at, self.store, self.opening = (manifest, name_space), None, threading.Lock()
         self.refresh()
+        if metrics:
+            at = metrics.replace("%p", str(os.getpid()))
+            threading.Thread(target=self._report, args=(at,), name="evp-metrics", daemon=True).start()
 
     def refresh(self):
         """Reads changes; returns whether there were any."""
@@ -63,6 +72,15 @@ class Store:
             once(f"{error}: {'what was read before' if self.store else 'nothing'} is served until it can be read")
             return False
 
+    def _report(self, path):
+        while self.at:
+            try:
+                if self.store:
+                    self.store.write_metrics(path)
+            except evp.Error as error:
+                once(f"no metrics are written: {error}")
+            time.sleep(METRICS_S)
+
     def find(self, tokens):
         return self.store.find(tokens) if self.store else None
 
@@ -75,8 +93,31 @@ class Store:
         return self.store.payload(prefix)
 
     def close(self):
+        self.at = None
         if self.store:
             self.store.close()
+
+
+def open(settings, name_space):
+    """A Store with the adapter's settings. Of the namespaces of cache salts no metrics are written."""
+    return Store(settings.manifest, name_space, settings.metrics if name_space == settings.name_space else None)
+
+
+class Misses:
+    """Why prompts found nothing, logged once an hour."""
+
+    def __init__(self):
+        self.counts, self.since = collections.Counter(), time.monotonic()
+
+    def note(self, reason):
+        self.counts[reason] += 1
+
+    def say(self):
+        if time.monotonic() - self.since >= MISSES_S:
+            if self.counts:
+                logger.info("evp: prompts that loaded nothing: %s",
+                            ", ".join(f"{n} {reason}" for reason, n in self.counts.most_common()))
+            self.__init__()
 
 
 # ---- models ------------------------------------------------------------------------------------------------

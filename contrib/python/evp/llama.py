@@ -434,11 +434,12 @@ def main():
     parser.add_argument("--model", metavar="FILE", help="the server's GGUF file, if it lies elsewhere on this machine")
     parser.add_argument("--model-name", metavar="NAME", help="name of the payloads' model, if the GGUF file has another")
     parser.add_argument("--model-digest", metavar="DIGEST", help="model_digest of the payloads, in place of the name")
+    parser.add_argument("--metrics", metavar="FILE", help="counts for node_exporter, NAME-%%p.prom, once a minute")
     at = parser.parse_args()
     host, _, port = at.listen.rpartition(":")
     try:
         server = Server(at.server)
-        store = Store(at.manifest, at.namespace)
+        store = Store(at.manifest, at.namespace, at.metrics)
         placed = Placed(server, at.slots, store, at.model, at.model_name, at.model_digest)
         with Proxy((host.strip("[]"), int(port)), server, placed) as proxy:
             placed.tag = f"{socket.gethostname()}-{proxy.server_port}"  # proxies of several hosts may share the folder

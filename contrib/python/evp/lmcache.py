@@ -79,7 +79,7 @@ class EvpL2Adapter(L2AdapterInterface):
         self.spaces[""].refresh(None)
 
     def _space(self, name_space):
-        return placed.Placed(self.settings.manifest, name_space, self._hashes, self._model, self.workers[0])
+        return placed.Placed(engine.open(self.settings, name_space), self._hashes, self._model, self.workers[0])
 
     def _hashes(self, tokens):
         return self.hasher.compute_chunk_hashes(tokens.tolist())

@@ -33,8 +33,8 @@ class Placed:
     the engine's engine.Model, as far as it is known, the rest from a payload's `cache`. worker: an executor with one
     thread, on which all changes are read."""
 
-    def __init__(self, manifest, name_space, hashes, model, worker):
-        self.store = engine.Store(manifest, name_space)
+    def __init__(self, store, hashes, model, worker):
+        self.store = store
         self.contexts, self.where, self.shared = {}, {}, {}  # by token digest; by hash; the other owners of a hash
         self._hashes, self._model, self._worker = hashes, model, worker
         self._judged, self._due, self._again = {}, 0.0, 0.0

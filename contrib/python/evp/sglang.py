@@ -44,7 +44,7 @@ class EvpHiCache(HiCacheStorage):
         super().register_mem_pool_host(pool)
         self.type, self.page = placed.TYPES[str(pool.dtype)], pool.page_size
         self.layers = (pool.start_layer, pool.start_layer + pool.layer_num)
-        self.placed = placed.Placed(self.settings.manifest, self.settings.name_space, self._hashes, self._model,
+        self.placed = placed.Placed(engine.open(self.settings, self.settings.name_space), self._hashes, self._model,
                                     self.worker)
         self.placed.refresh(None)
 

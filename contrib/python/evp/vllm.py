@@ -7,13 +7,15 @@
 The longest placed prefix of a prompt is loaded while other requests go on, whole or from where vLLM's own prefix cache
 ends. What fails to load is computed (`recompute`; vLLM's default policy fails the request). Rows are written by the
 attention backend itself, so cache types, layouts, block sizes and tensor parallelism are vLLM's. A new load is seen
-within a second. /metrics counts the tokens: vllm:external_prefix_cache_queries_total and ..._hits_total.
+within a second. /metrics counts the tokens: vllm:external_prefix_cache_queries_total and ..._hits_total. Once an hour
+the log says why prompts loaded nothing; `evp-show --find` explains a single one.
 
 Settings, in kv_connector_extra_config:
     manifest        the manifest that evp-load carried out; it may come later
     model_name      the payloads' name for the model, if it is not vLLM's
     model_digest    the payloads' digest of the model: compared instead of the name
     name_space      as in evp-load --namespace, of requests without cache_salt
+    metrics         a file NAME-%p.prom for node_exporter's textfile collector, written once a minute; %p: the process
     dropped         true: serve variants with dropped tokens too, see evp.vllm_dropped
 
 A request with cache_salt S finds what was loaded with --namespace S and nothing else, one without it nothing of theirs.
@@ -79,7 +81,7 @@ class Stores:
         self.at = {None: self._open(settings.name_space)}
 
     def _open(self, name_space):
-        return engine.Store(self.settings.manifest, name_space)
+        return engine.open(self.settings, name_space)
 
     def _keep(self, name_space, store):
         with self.lock:
@@ -157,6 +159,7 @@ class Scheduler:
         self.pending = []  # loads for the next step
         self.pool, self.held, self.let_go = None, {}, []  # blocks marked in vllm_dropped, and those of the step before
         self.changes, self.opening, self.wake = 0, {}, threading.Event()
+        self.misses = engine.Misses()
         self.unknown = {}  # salt without contexts -> when it was looked up
         self.model, self.serves = engine_model(config, settings), True  # model: until a payload was compared with it
         self._judge(unfit(kv_cache_config))
@@ -189,6 +192,7 @@ class Scheduler:
             if changes:
                 self._judge()
             self.changes += changes
+            self.misses.say()
 
     def _look(self, salt):
         try:
@@ -283,8 +287,13 @@ class Scheduler:
         return meta
 
     def finished(self, request):
-        self.found.pop(request.request_id, None)
-        self.tried.pop(request.request_id, None)
+        seen, _, prefix = self.found.pop(request.request_id, (-1, None, None))
+        if self.tried.pop(request.request_id, None) is None:
+            self.misses.note("with a LoRA adapter" if request.lora_request else
+                             "with images or the like" if request.mm_features else
+                             "of a cache_salt without anything like it" if request.cache_salt and not prefix else
+                             "that vLLM's own cache had" if prefix else
+                             "of which no beginning is placed" if seen >= 0 else "that are not looked up")
 
 
 # ---- the worker's half --------------------------------------------------------------------------------------------

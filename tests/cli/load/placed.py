@@ -91,7 +91,7 @@ def reference(store, id, n, chunk, type):
 
 
 # ---- hashes, and what a refresh opens
-space = placed.Placed(manifest, None, lambda ids: chain(ids, CHUNK), model, ThreadPoolExecutor(1))
+space = placed.Placed(engine.Store(manifest), lambda ids: chain(ids, CHUNK), model, ThreadPoolExecutor(1))
 
 
 def refresh(text):
@@ -114,6 +114,31 @@ refresh("two new, two gone")
 print("a1 is gone, a2 has its chunks:", {space.where[h].prefix.n_tokens for h in a})
 print("b1 is of another config:", space.where[b[0]].prefix.config)
 opened.clear()
+
+# ---- metrics, and why nothing is found
+engine.METRICS_S = 0.05
+settings = engine.settings({"manifest": manifest, "metrics": "engine-%p.prom"})
+store, salted = engine.open(settings, None), engine.open(settings, "a salt")
+store.find(tokens("a", 150))
+at, text = f"engine-{os.getpid()}.prom", ""
+for _ in range(200):
+    time.sleep(0.05)
+    text = open(at).read() if os.path.exists(at) else ""
+    if "evp_finds_total" in text and f'evp_finds_total{{process="engine-{os.getpid()}"}} 0' not in text:
+        break
+print("metrics:", [line.split()[1] for line in text.splitlines() if line.startswith("evp_finds_total")], len(
+    [name for name in os.listdir() if name.endswith(".prom")]), "file")
+store.close()
+salted.close()
+misses, said = engine.Misses(), []
+engine.logger.info = lambda text, *more: said.append(text % more)
+for reason in "of which no beginning is placed", "with a LoRA adapter", "of which no beginning is placed":
+    misses.note(reason)
+misses.say()
+misses.since -= engine.MISSES_S
+misses.say()
+misses.say()
+print(*said, sep="\n")
 
 # ---- LMCache
 print("lmcache:")
