@@ -288,7 +288,7 @@ static void set_gpu(struct run *run, const struct gain_model *m)
 
     run->gpu = (struct steps_gpu){
         .token_s = m->token_s,
-        .weights_bytes = model_token_flop(model_config(m->model)), // 2 bytes, 2 operations
+        .weights_bytes = m->weights_bytes,
         .kv_token_bytes = m->kv_token,
         .memory_bytes = usable * m->gpu->memory_bytes,
         .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),

@@ -12,6 +12,7 @@ struct gain_model {
     struct model *model;
     const struct serving_gpu *gpu;
     double kv_token;        // bytes of KV per token
+    double weights_bytes;   // of all weights in GPU memory
     double token_s, pair_s; // to compute a token after n others: token_s + n * pair_s
     /* set by gain_model_measure() */
     double token_bytes; // bytes of text per token
