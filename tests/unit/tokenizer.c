@@ -318,3 +318,33 @@ Test(split, refuses_patterns_that_run_away)
     splitter_release(&s);
     buf_release(&got);
 }
+
+/* Names of GGUF files, as llama.cpp lists them for a pattern. */
+Test(tokenizer, pre_tokenizers_have_several_names)
+{
+    static const struct {
+        const char *name;
+        int steps; // 0: refused
+        bool nfc, whole_word_first;
+    } known[] = {
+        { "llama-bpe", 1, false, true },  { "falcon-h1", 1, false, true },
+        { "lfm2", 1, false, true },       { "dbrx", 1, false, false },
+        { "smaug-bpe", 1, false, false }, { "glm4", 1, false, false },
+        { "qwen2", 1, true, false },      { "deepseek-r1-qwen", 1, true, false },
+        { "megrez", 1, true, false },     { "stablelm2", 1, false, false },
+        { "gpt-4o", 1, false, false },    { "llama4", 1, false, false },
+        { "starcoder", 2, false, false }, { "command-r", 2, true, false },
+        { "phi-2", 1, false, false },     { "deepseek-v3", 0, false, false },
+        { "llama", 0, false, false },     { "lfm2 pixtral", 0, false, false },
+        { "", 0, false, false },          { "dbrx ", 0, false, false },
+    };
+    for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
+        struct tokenizer t = { 0 };
+        struct err err;
+        int code = tokenizer_split_as(&t, text_view_of(known[i].name), &err);
+        cr_expect_eq(code, known[i].steps ? 0 : ERR_FORMAT, "%s", known[i].name);
+        cr_expect_eq(t.splitter.n, known[i].steps, "%s", known[i].name);
+        cr_expect(!t.nfc == !known[i].nfc && t.bpe.whole_word_first == known[i].whole_word_first, "%s", known[i].name);
+        tokenizer_release(&t);
+    }
+}
