@@ -288,7 +288,7 @@ static void set_gpu(struct run *run, const struct gain_model *m)
 
     run->gpu = (struct steps_gpu){
         .token_s = m->token_s,
-        .weights_bytes = m->weights_bytes,
+        .weights_bytes = m->shape.weights_bytes,
         .kv_token_bytes = m->kv_token,
         .memory_bytes = usable * m->gpu->memory_bytes,
         .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),
@@ -341,7 +341,7 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
     if (!cfg.gpus)
         run->n_gpus = assumed_gpus(a, m, span_of(run, &a->trace));
     log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
-             model_config(m->model)->name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
+             m->shape.name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
     return check_gpu(run, err) ? err->code : open_world(run, err);
 }
 

@@ -5,6 +5,7 @@
 #include "base/utf8.h"
 #include "cmd/options.h"
 #include "drift/drift.h"
+#include "engine/model/model.h"
 #include "show/show.h"
 #include "cmd/summary.h"
 #include "methods/method_plugin.h"
@@ -20,7 +21,7 @@
 enum { SPOOL_PATH = 4096 };
 
 static struct {
-    bool check, json, lineage, methods;
+    bool check, json, lineage, methods, models;
     const char *tokenize, *ids, *find, *metrics, *model, *chat, *name_space, *plugin;
     int rows;
     struct opt_common common;
@@ -42,6 +43,7 @@ static const struct opt opts[] = {
         0, "metrics", &cfg.metrics, "PATH",
         "print what servers have counted: a file of evp_write_metrics(), or all files *.prom of a folder together"),
     OPT_BOOL(0, "methods", &cfg.methods, "print the compression methods, their parameters and papers"),
+    OPT_BOOL(0, "models", &cfg.models, "print the families of models, and what is done with them"),
     OPT_PLUGIN(&cfg.plugin),
     OPT_HEAD("Model and payloads, for --ids, --find and --check of tables"),
     OPT_MODEL(&cfg.model),
@@ -63,7 +65,8 @@ static const struct tool tool = {
     .about =
         "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
         "receipts, frontiers, times, payloads, safetensors files, GGUF models, and folders of models, of embedders and "
-        "of tiers that evp-load has filled.\n"
+        "of tiers that evp-load has filled. A model may also be ORG/NAME in the Hugging Face cache, or a config.json alone: "
+        "then the bytes of its KV cache are shown, and whether it can be profiled.\n"
         "\n"
         "--tokenize adds nothing around the text, whose lines may also end with NUL characters. What looks like a "
         "special token is text, for an embedder the token.\n"
@@ -127,6 +130,16 @@ static int show(struct sheet *s, const char *path, struct err *err)
     return sheet_end(s, err);
 }
 
+/* The same; the operand may be ORG/NAME in the Hugging Face cache. */
+static int show_operand(struct sheet *s, const char *operand, struct err *err)
+{
+    char *cached = file_exists(operand) ? NULL : model_path(operand, err);
+    int code = show(s, cached ? cached : operand, err);
+
+    free(cached);
+    return code;
+}
+
 /* Files say what they like, also to a terminal. */
 static void print_text(struct buf *text)
 {
@@ -141,7 +154,7 @@ static int show_one(const char *path, int *n_shown)
     struct sheet s = { .max_rows = cfg.rows };
     struct buf line = { 0 };
     struct err err;
-    int code = show(&s, path, &err), status = err_exit_status(code);
+    int code = show_operand(&s, path, &err), status = err_exit_status(code);
 
     if (cfg.check) {
         buf_printf(&line, "%s%s\n", code ? err.msg : path, code ? "" : ": ok"); /* the message names the file */
@@ -208,11 +221,12 @@ static int show_files(char **files, int n)
     return worst;
 }
 
-/* --find and --metrics. */
+/* --find, --metrics, --methods and --models. */
 static int run_asked(char **folders, int n, struct err *err)
 {
     const struct show_find asked = { cfg.find, cfg.model, cfg.chat, cfg.name_space };
-    struct sheet s = { .max_rows = cfg.methods ? 0 : cfg.rows };
+    const bool build = cfg.methods || cfg.models;
+    struct sheet s = { .max_rows = build ? 0 : cfg.rows };
 
     sheet_begin(&s,
                 cfg.find      ? cfg.find
@@ -220,10 +234,13 @@ static int run_asked(char **folders, int n, struct err *err)
                               : "this build",
                 cfg.find      ? "prompt"
                 : cfg.metrics ? "metrics"
-                              : "methods");
+                : cfg.methods ? "methods"
+                              : "models");
     int code = cfg.find ? show_find(&s, folders, n, &asked, err) : cfg.metrics ? show_metrics(&s, cfg.metrics, err) : 0;
     if (cfg.methods)
         show_methods(&s);
+    if (cfg.models)
+        show_models(&s);
     if (!code)
         code = sheet_end(&s, err);
     if (!code && cfg.json)
@@ -244,21 +261,23 @@ static int run(char **files, int n)
 {
     struct err err;
 
-    const bool asked = cfg.find || cfg.metrics || cfg.methods;
+    const bool build = cfg.methods || cfg.models, asked = cfg.find || cfg.metrics || build;
     if (cfg.check + (cfg.json && !asked) + cfg.lineage + (cfg.tokenize != NULL) + (cfg.ids != NULL) +
-            (cfg.find != NULL) + (cfg.metrics != NULL) + cfg.methods >
+            (cfg.find != NULL) + (cfg.metrics != NULL) + cfg.methods + cfg.models >
         1)
-        return misuse("--check, --lineage, --tokenize, --ids, --find, --metrics and --methods exclude each other; of "
-                      "these --json goes only with --find, --metrics and --methods");
+        return misuse("--check, --lineage, --tokenize, --ids, --find, --metrics, --methods and --models exclude each "
+                      "other; of these --json goes only with --find, --metrics, --methods and --models");
     if (method_plugins_open(cfg.plugin, &err))
         return log_failure(&err);
     if (cfg.find && n == 0)
         return misuse("--find needs the folders of tiers as operands");
-    if ((cfg.metrics || cfg.methods) && n > 0)
-        return misuse(cfg.metrics ? "--metrics takes no operands" : "--methods takes no operands");
+    if ((cfg.metrics || build) && n > 0)
+        return misuse(cfg.metrics   ? "--metrics takes no operands"
+                      : cfg.methods ? "--methods takes no operands"
+                                    : "--models takes no operands");
     if (cfg.name_space && !cfg.find)
         return misuse("--namespace needs --find");
-    if (cfg.find || ((cfg.metrics || cfg.methods) && !cfg.model && !cfg.chat))
+    if (cfg.find || ((cfg.metrics || build) && !cfg.model && !cfg.chat))
         return run_asked(files, n, &err) ? log_failure(&err) : 0;
     if (cfg.ids) {
         const struct show_prompt prompt = { cfg.ids, cfg.model, cfg.chat };

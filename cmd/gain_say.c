@@ -45,7 +45,7 @@ void gain_put_facts(struct sheet *s, const struct gain *g)
         sheet_int(s, "n_alike_but_in_front", stamps->n);
         sheet_real(s, "share_without_what_changes", stamps->share, 3);
     }
-    sheet_text(s, "model", model_config(g->logs.model.model)->name);
+    sheet_text(s, "model", g->logs.model.shape.name);
     sheet_real(s, "bytes_of_text_per_token", g->logs.log.traces ? (double)NAN : g->logs.model.token_bytes, 2);
     sheet_int(s, "n_prompts_tokenised", g->logs.model.n_sampled);
     sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->logs.model.kv_token);

@@ -2,20 +2,10 @@
 #include "replay/gain_model.h"
 
 #include "engine/tokens/tokenizer.h"
-#include "variants/sizes.h"
 
 #include <stdlib.h>
 
 static const double token_bytes_guess = 4;
-
-/* In 2 bytes per number. A token's 2 operations per number are as many, but for experts that it does not use. */
-static double weights_bytes(const struct model_config *c)
-{
-    struct model_config all = *c;
-
-    all.n_experts_used = all.n_experts;
-    return model_token_flop(&all) + 2.0 * (c->tied ? 1 : 2) * c->n_vocab * c->d_model;
-}
 
 int gain_model_open(struct gain_model *m, const char *model, const char *gpu, struct err *err)
 {
@@ -28,16 +18,15 @@ int gain_model_open(struct gain_model *m, const char *model, const char *gpu, st
     if (!m->gpu)
         return err_wrap(err, "--gpu");
     char *path = model_path(model, err);
-    m->model = path ? model_open_config(path, err) : NULL;
+    m->model = path ? model_open_header(path, err) : NULL;
     free(path);
-    if (!m->model)
+    if (!m->model || shape_read(m->model, &m->shape, err))
         return err->code;
-    const struct model_config *c = model_config(m->model);
-    const struct kv_shape kv = { c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, DTYPE_F32 };
-    m->kv_token = (double)kv_bytes(&kv, 1);
-    m->weights_bytes = weights_bytes(c);
-    m->token_s = serving_seconds(m->gpu, model_token_flop(c), 0);
-    m->pair_s = serving_seconds(m->gpu, model_pair_flop(c), 0);
+    const struct shape *s = &m->shape;
+    m->kv_token = shape_per_token(s);
+    m->kv_constant = shape_constant(s);
+    m->token_s = serving_seconds(m->gpu, shape_token_flop(s), 0);
+    m->pair_s = serving_seconds(m->gpu, s->pair_flop, 0);
     return 0;
 }
 

@@ -5,14 +5,15 @@
 #define EVP_GAIN_MODEL_H
 
 #include "replay/gain_log.h"
-#include "engine/model/model.h"
+#include "engine/model/shape.h"
 #include "profiler/score/serving.h"
 
 struct gain_model {
     struct model *model;
     const struct serving_gpu *gpu;
-    double kv_token;        // bytes of KV per token
-    double weights_bytes;   // of all weights in GPU memory
+    struct shape shape;
+    double kv_token;        // bytes of KV per token that stay
+    double kv_constant;     // bytes that a prompt has once: of full windows, and of states
     double token_s, pair_s; // to compute a token after n others: token_s + n * pair_s
     /* set by gain_model_measure() */
     double token_bytes; // bytes of text per token

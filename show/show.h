@@ -50,6 +50,7 @@ int show_receipt(struct sheet *s, const char *path, enum show_depth depth, struc
 int show_payload(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_safetensors(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_model(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
+int show_shape(struct sheet *s, const char *path, struct err *err) MUST_CHECK; // of any model
 int show_embedder(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_store(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
 int show_frontier(struct sheet *s, const char *path, enum show_depth depth, struct err *err) MUST_CHECK;
@@ -87,5 +88,7 @@ int show_find(struct sheet *s, char *const *path, int n, const struct show_find 
 int show_metrics(struct sheet *s, const char *path, struct err *err) MUST_CHECK;
 /* The compression methods; those of plug-ins too. */
 void show_methods(struct sheet *s);
+/* The families of models, and what is done with them. */
+void show_models(struct sheet *s);
 
 #endif

@@ -180,6 +180,10 @@ int show_detect(const char *path, enum show_kind *kind, struct err *err)
     }
     if (file_is_dir(path))
         return detect_folder(path, kind, err);
+    if (strcmp(file_name(path), "config.json") == 0) {
+        *kind = SHOW_MODEL;
+        return 0;
+    }
     int code = read_head(path, &head, err);
     if (!code)
         code = detect_file(path, &head, kind, err);

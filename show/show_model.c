@@ -89,9 +89,12 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
 
 int show_model(struct sheet *s, const char *path, enum show_depth depth, struct err *err)
 {
-    struct model *m = model_open(path, err);
+    bool config = !file_is_dir(path) && strcmp(file_name(path), "config.json") == 0;
+    struct model *m = config ? NULL : model_open(path, err);
     char digest[DIGEST_HEX];
 
+    if (config || (!m && depth == SHOW_SUMMARY && (err->code == ERR_IO || strstr(err->msg, "not supported"))))
+        return show_shape(s, path, err);
     if (!m)
         return err->code;
     int code = model_digest(m, digest, err);

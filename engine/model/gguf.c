@@ -316,7 +316,9 @@ static int read_header(struct gguf_reader *r, size_t n, struct err *err)
     return 0;
 }
 
-int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err)
+/* Up to the values, or the whole. */
+static int parse(struct gguf *g, const void *bytes, size_t n, int (*body)(struct gguf_reader *r, struct err *err),
+                 struct err *err)
 {
     struct gguf_reader r = { .g = g, .start = bytes, .at = { bytes, (const uint8_t *)bytes + n, false } };
 
@@ -328,13 +330,23 @@ int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err)
     g->value = calloc((size_t)r.n_values + 1, sizeof(*g->value));
     g->tensor = calloc((size_t)r.n_tensors + 1, sizeof(*g->tensor));
     r.offset = calloc((size_t)r.n_tensors + 1, sizeof(*r.offset));
-    int code = g->value && g->tensor && r.offset ? read_body(&r, err) : err_nomem(err);
+    int code = g->value && g->tensor && r.offset ? body(&r, err) : err_nomem(err);
     free(r.offset);
     if (code) {
         gguf_release(g);
         err_wrap(err, "GGUF");
     }
     return code;
+}
+
+int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err)
+{
+    return parse(g, bytes, n, read_body, err);
+}
+
+int gguf_parse_keys(struct gguf *g, const void *bytes, size_t n, struct err *err)
+{
+    return parse(g, bytes, n, read_values, err);
 }
 
 void gguf_release(struct gguf *g)

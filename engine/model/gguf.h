@@ -37,6 +37,7 @@ struct gguf {
 
 /* The bytes are borrowed. ERR_FORMAT says what is wrong with them; then nothing is left to release. */
 int gguf_parse(struct gguf *g, const void *bytes, size_t n, struct err *err) MUST_CHECK;
+int gguf_parse_keys(struct gguf *g, const void *bytes, size_t n, struct err *err) MUST_CHECK; // no tensors
 void gguf_release(struct gguf *g);
 
 /* The value of a key of any integer type, of any number type, or a text. ERR_FORMAT when it is absent or of another

@@ -319,6 +319,15 @@ static void read_dtype(struct model *m)
         memcpy(m->config.dtype, dtype, strlen(dtype) + 1);
 }
 
+void hf_set_name(struct model *m)
+{
+    size_t n = strlen(m->path);
+
+    while (n > 1 && m->path[n - 1] == '/')
+        m->path[--n] = '\0';
+    model_folder_name(m->path, m->config.name, sizeof(m->config.name));
+}
+
 int hf_config_read(struct model *m, struct err *err)
 {
     struct model_config *c = &m->config;
@@ -330,10 +339,7 @@ int hf_config_read(struct model *m, struct err *err)
     c->norm_eps = (float)eps;
     c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
     read_dtype(m);
-    size_t n = strlen(m->path);
-    while (n > 1 && m->path[n - 1] == '/')
-        m->path[--n] = '\0';
-    model_folder_name(m->path, c->name, sizeof(c->name));
+    hf_set_name(m);
     return 0;
 }
 

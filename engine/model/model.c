@@ -18,7 +18,8 @@ enum {
     EXPERTS_MAX = 1024,
     HEAD_DIM_MAX = 1024, // the limit of the reference backend's attention
     VOCAB_MAX = 1 << 24,
-    TOKENS_MAX = 1 << 24, // published models claim up to 10 * 2^20
+    VOCAB_HEADER = 1 << 20, // of a config.json whose own number is not looked at
+    TOKENS_MAX = 1 << 24,   // published models claim up to 10 * 2^20
     JSON_MAX = 256 << 20,
 };
 
@@ -148,6 +149,24 @@ int model_add(struct model *m, const char *name, const struct tensor *t, struct 
     return 0;
 }
 
+/* Python writes infinity and NaN without quotes, which JSON does not have; published models have such fields. They become 0. */
+static void blank_infinities(struct buf *text)
+{
+    static const char *const words[] = { "Infinity", "NaN" };
+    bool quoted = false;
+
+    for (size_t i = 0; i < text->n; i++) {
+        quoted ^= text->at[i] == '"';
+        if (quoted && text->at[i] == '\\')
+            i++;
+        for (int w = 0; w < 2 && !quoted && text->at[i] == words[w][0]; w++)
+            if (strncmp(text->at + i, words[w], strlen(words[w])) == 0) {
+                memset(text->at + i, ' ', strlen(words[w]));
+                text->at[i] = '0';
+            }
+    }
+}
+
 struct json *model_json(const char *dir, const char *name, struct err *err)
 {
     struct buf text = { 0 };
@@ -157,6 +176,7 @@ struct json *model_json(const char *dir, const char *name, struct err *err)
     if (!path)
         err_nomem(err);
     else if (file_read(&text, path, JSON_MAX, err) == 0) {
+        blank_infinities(&text);
         json = json_parse(buf_str(&text), text.n, err);
         if (!json)
             err_wrap(err, "'%s'", path);
@@ -367,13 +387,12 @@ struct model *model_open(const char *path, struct err *err)
     return NULL;
 }
 
-struct model *model_open_config(const char *path, struct err *err)
+/* A model of a folder, or of its config.json, with m->json; NULL: neither, or it cannot be read. */
+static struct model *open_json(const char *path, struct err *err)
 {
     bool file = strcmp(file_name(path), "config.json") == 0 && !file_is_dir(path);
-
-    if (!file && !file_is_dir(path))
-        return model_open(path, err);
     struct model *m = calloc(1, sizeof(*m));
+
     if (m)
         m->path = file ? strndup(path, strlen(path) - strlen("config.json")) : strdup(path);
     if (m && m->path && !*m->path) {
@@ -382,11 +401,69 @@ struct model *model_open_config(const char *path, struct err *err)
     }
     if (!m || !m->path)
         err_nomem(err);
-    else if ((m->json = model_json(m->path, "config.json", err)) && hf_config_read(m, err) == 0) {
+    else if ((m->json = model_json(m->path, "config.json", err)))
+        return m;
+    model_close(m);
+    return NULL;
+}
+
+static bool has_config(const char *path)
+{
+    return file_is_dir(path) || strcmp(file_name(path), "config.json") == 0;
+}
+
+struct model *model_open_config(const char *path, struct err *err)
+{
+    if (!has_config(path))
+        return model_open(path, err);
+    struct model *m = open_json(path, err);
+    if (m && hf_config_read(m, err) == 0) {
         if (check_config(&m->config, err) == 0)
             return m;
         err_wrap(err, "'%s'", m->path);
     }
+    model_close(m);
+    return NULL;
+}
+
+/* Of a GGUF file the keys. A vocabulary may be as large as its list of tokens. */
+static int open_keys(struct model *m, struct err *err)
+{
+    struct gguf_array tokens = { 0 };
+    struct text_view name = { "", 0 };
+    struct err ignored;
+
+    if (file_map(&m->map, m->path, err) || gguf_parse_keys(&m->gguf, m->map.at, m->map.n, err) ||
+        gguf_may_text(&m->gguf, "general.name", &name, err))
+        return err->code;
+    if (gguf_want_texts(&m->gguf, "tokenizer.ggml.tokens", &tokens, &ignored) == 0)
+        m->config.n_vocab = tokens.n;
+    snprintf(m->config.name, sizeof(m->config.name), "%.*s", text_view_width(name, 64), name.at);
+    return 0;
+}
+
+struct model *model_open_header(const char *path, struct err *err)
+{
+    if (model_is_synthetic(path) || !file_exists(path))
+        return model_open(path, err);
+    if (has_config(path)) {
+        struct model *m = open_json(path, err);
+        if (m) {
+            hf_set_name(m);
+            m->config.n_vocab = VOCAB_HEADER;
+        }
+        return m;
+    }
+    struct model *m = calloc(1, sizeof(*m));
+    if (m)
+        m->path = strdup(path);
+    if (!m || !m->path)
+        err_nomem(err);
+    else if (open_keys(m, err) == 0)
+        return m;
+    else
+        err_wrap(err, "'%s'", path);
+    magic_refuse(err, path, "a model");
     model_close(m);
     return NULL;
 }

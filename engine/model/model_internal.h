@@ -99,6 +99,7 @@ int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int hf_config_read(struct model *m, struct err *err) MUST_CHECK;       // m->json is config.json
+void hf_set_name(struct model *m);                                     // by the name of the folder
 int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK; // ERR_USAGE: unknown shape
 
 /* Finds a role's tensor; for an expert's role the slice of that expert. ERR_FORMAT when it is absent or has another
