@@ -64,11 +64,8 @@ static int detect_folder(const char *path, enum show_kind *kind, struct err *err
         return err_nomem(err);
     int code = file_exists(config) ? file_read(&text, config, CONFIG_MAX, err)
                                    : err_set(err, ERR_FORMAT, "'%s' is not a model: it has no config.json", path);
-    if (!code) {
+    if (!code) { // what is wrong with it, the model's reader says
         json = json_parse(buf_str(&text), text.n, err);
-        code = json ? 0 : err_wrap(err, "'%s'", config);
-    }
-    if (!code) {
         const char *type = json_text(json_get(json, "model_type"));
         *kind = type && strcmp(type, "bert") == 0 ? SHOW_EMBEDDER : SHOW_MODEL;
     }

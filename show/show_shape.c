@@ -7,11 +7,11 @@
 static void put_layers(struct sheet *s, const struct shape *shape)
 {
     sheet_int(s, "n_layers", shape->n_layers);
-    sheet_int(s, "n_full_attention", shape->n_full);
-    sheet_int(s, "n_sliding_window", shape->n_window);
+    sheet_int(s, "layers_full", shape->n_full);
+    sheet_int(s, "layers_window", shape->n_window);
     if (shape->n_window > 0)
         sheet_int(s, "sliding_window", shape->window);
-    sheet_int(s, "n_with_state", shape->n_state);
+    sheet_int(s, "layers_state", shape->n_state);
     if (shape->token_max > 0)
         sheet_int(s, "max_tokens", (int64_t)shape->token_max);
 }
@@ -60,18 +60,18 @@ int show_shape(struct sheet *s, const char *path, struct err *err)
 
 void show_models(struct sheet *s)
 {
-    static const char *const columns[] = { "family", "model_type", "gguf", "sized", "profiled", "packed", "served" };
+    static const char *const columns[] = { "family", "sized", "profiled", "packed", "served", "model_type", "gguf" };
 
     sheet_table(s, "models", columns, sizeof(columns) / sizeof(*columns));
     for (int i = 0; shape_family(i); i++) {
         const struct shape_family *f = shape_family(i);
         const char *computed = shape_family_profiled(f) ? "yes" : "no";
         sheet_text(s, NULL, f->title);
+        sheet_text(s, NULL, "yes");
+        for (int k = 0; k < 3; k++) // what is profiled can be packed, and what is packed served
+            sheet_text(s, NULL, computed);
         sheet_text(s, NULL, f->types);
         sheet_text(s, NULL, *f->gguf ? f->gguf : "-");
-        sheet_text(s, NULL, "yes");
-        for (int k = 0; k < 3; k++)
-            sheet_text(s, NULL, computed);
     }
     sheet_table_end(s);
 }
