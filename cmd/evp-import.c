@@ -113,7 +113,7 @@ static int counter_open(struct counter *c, struct err *err)
 {
     model_say(cfg.model);
     char *path = model_path(cfg.model, err);
-    c->model = path ? model_open(path, err) : NULL;
+    c->model = path ? model_open_header(path, err) : NULL;
     c->tokenizer = c->model ? tokenizer_open_chat(c->model, cfg.chat, err) : NULL;
     free(path);
     model_say_date(cfg.model, c->tokenizer);

@@ -3,6 +3,7 @@
  * replay/ does the work. Here are the options, the lines of the table, and the messages.
  */
 #include "base/file.h"
+#include "show/model_say.h"
 #include "base/log.h"
 #include "cmd/options.h"
 #include "base/parallel.h"
@@ -308,8 +309,10 @@ static int read_gpu(struct run *run, struct err *err)
     struct gain_model m = { 0 };
     int code = gain_model_open(&m, cfg.model, cfg.gpu, err);
 
-    if (!code)
+    if (!code) {
+        model_say_shape(&m.shape);
         set_gpu(run, &m);
+    }
     gain_model_close(&m);
     return code ? code : check_gpu(run, err);
 }

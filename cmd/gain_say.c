@@ -48,7 +48,9 @@ void gain_put_facts(struct sheet *s, const struct gain *g)
     sheet_text(s, "model", g->logs.model.shape.name);
     sheet_real(s, "bytes_of_text_per_token", g->logs.log.traces ? (double)NAN : g->logs.model.token_bytes, 2);
     sheet_int(s, "n_prompts_tokenised", g->logs.model.n_sampled);
-    sheet_bytes(s, "kv_per_token_bytes", (int64_t)g->logs.model.kv_token);
+    sheet_bytes(s, "kv_per_token_bytes", (int64_t)shape_per_token(&g->logs.model.shape));
+    if (shape_constant(&g->logs.model.shape) > 0)
+        sheet_bytes(s, "kv_of_windows_and_states_bytes", (int64_t)shape_constant(&g->logs.model.shape));
     sheet_bytes(s, "kv_of_all_prompts_bytes", whole(tokens * g->logs.model.kv_token));
     sheet_bytes(s, "kv_of_distinct_blocks_bytes",
                 whole((double)g->logs.log.n_blocks * (double)g->assumed.block_tokens * g->logs.model.kv_token));
@@ -170,6 +172,11 @@ static void say_assumptions(const struct gain *g)
         log_info("assumed: %.2f bytes of text per token, %s", g->logs.model.token_bytes,
                  g->logs.model.n_sampled ? "measured with the model's tokenizer"
                                          : "as is usual in English: no tokenizer");
+    if (shape_constant(&g->logs.model.shape) > 0)
+        log_info(
+            "assumed: what a prompt has once, its windows and states, is spread over a prompt of mean length: %s a "
+            "token with it",
+            text_bytes(ssd, g->logs.model.kv_token));
     log_info("not counted: decoding");
 }
 

@@ -2,6 +2,7 @@
 #include "cmd/request_logs.h"
 
 #include "base/log.h"
+#include "show/model_say.h"
 #include "base/parse.h"
 #include "base/utf8.h"
 #include "cmd/summary.h"
@@ -174,8 +175,10 @@ static int read_logs(struct replayed_logs *r, const struct replayed_from *from, 
 
 int replayed_logs_read(struct replayed_logs *r, const struct replayed_from *from, struct err *err)
 {
-    if (gain_model_open(&r->model, from->model, from->gpu, err) || read_logs(r, from, err) ||
-        gain_model_measure(&r->model, from->model, &r->log, err))
+    if (gain_model_open(&r->model, from->model, from->gpu, err))
+        return err->code;
+    model_say_shape(&r->model.shape);
+    if (read_logs(r, from, err) || gain_model_measure(&r->model, from->model, &r->log, err))
         return err->code;
     if (r->model.unread.code)
         log_warn("%s", r->model.unread.msg);

@@ -3,6 +3,7 @@
 
 #include "engine/tokens/tokenizer.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static const double token_bytes_guess = 4;
@@ -24,7 +25,6 @@ int gain_model_open(struct gain_model *m, const char *model, const char *gpu, st
         return err->code;
     const struct shape *s = &m->shape;
     m->kv_token = shape_per_token(s);
-    m->kv_constant = shape_constant(s);
     m->token_s = serving_seconds(m->gpu, shape_token_flop(s), 0);
     m->pair_s = serving_seconds(m->gpu, s->pair_flop, 0);
     return 0;
@@ -70,5 +70,7 @@ int gain_model_measure(struct gain_model *m, const char *model, const struct gai
     }
     tokenizer_free(t);
     m->unit_tokens = log->traces ? 1 : 1 / m->token_bytes;
+    double mean = fmax(round((double)log->units * m->unit_tokens / fmax(log->requests.n, 1)), 1);
+    m->kv_token = shape_bytes(&m->shape, mean) / mean;
     return code;
 }

@@ -12,8 +12,7 @@ struct gain_model {
     struct model *model;
     const struct serving_gpu *gpu;
     struct shape shape;
-    double kv_token;        // bytes of KV per token that stay
-    double kv_constant;     // bytes that a prompt has once: of full windows, and of states
+    double kv_token; // bytes of KV per token; with what a prompt has once once gain_model_measure() knows prompts
     double token_s, pair_s; // to compute a token after n others: token_s + n * pair_s
     /* set by gain_model_measure() */
     double token_bytes; // bytes of text per token
@@ -26,7 +25,8 @@ struct gain_model {
 int gain_model_open(struct gain_model *m, const char *model, const char *gpu, struct err *err) MUST_CHECK;
 void gain_model_close(struct gain_model *m); // zeroed is fine
 
-/* Measures the tokens of a log's units: 1 for a trace; otherwise by the model's tokenizer, or guessed without one. */
+/* Measures the tokens of a log's units: 1 for a trace; otherwise by the model's tokenizer, or guessed without one. What a
+ * prompt has once, windows and states, is spread over the tokens of a prompt of mean length. */
 int gain_model_measure(struct gain_model *m, const char *model, const struct gain_log *log, struct err *err) MUST_CHECK;
 
 #endif

@@ -20,6 +20,15 @@ void model_say(const char *given)
                  ", 135M parameters, for demonstrations: name the model you serve with --model");
 }
 
+void model_say_shape(const struct shape *shape)
+{
+    if (!shape->known)
+        log_warn("architecture '%s' is not known: its KV cache is sized by the usual fields, for %d layers",
+                 shape->arch, shape->n_layers);
+    if (shape->kv_bits != 16)
+        log_info("the quantisation of '%s' stores its KV cache in %g bits a number", shape->name, shape->kv_bits);
+}
+
 void model_say_date(const char *given, const struct tokenizer *t)
 {
     if (t && tokenizer_writes_today(t))

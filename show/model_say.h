@@ -3,6 +3,7 @@
 #ifndef EVP_MODEL_SAY_H
 #define EVP_MODEL_SAY_H
 
+#include "engine/model/shape.h"
 #include "engine/tokens/tokenizer.h"
 #include "formats/context.h"
 
@@ -13,6 +14,9 @@ void model_say(const char *given);
  * that the log names. Where that is another one: ERR_USAGE without --model, a warning with it. Names are equal if,
  * after the last '/', one begins with the other, in any case: a file's name often adds a quantisation. */
 int model_say_for(const char *given, const struct contexts *contexts, const char *path, struct err *err) MUST_CHECK;
+
+/* Warns of an architecture that is not known, and says if the cache has numbers of other than 16 bits. */
+void model_say_shape(const struct shape *shape);
 
 /* Warns of a chat template with which servers write today's date. t: NULL is fine. */
 void model_say_date(const char *given, const struct tokenizer *t);

@@ -216,6 +216,8 @@ static double numbers_of(struct shape_fields *f, int i, bool windowed)
     double G = shape_field(f, "num_key_value_heads num_kv_heads n_head_kv multi_query_group_num ", i, heads);
     double K = shape_field(f, "head_dim attention_head_dim kv_channels ", i, heads > 0 ? floor(wide / heads) : -1);
     double V = shape_field(f, "v_head_dim ", i, K);
+    if (heads > 0 && (G < 1 || G > heads) && !f->bad.code)
+        err_set(&f->bad, ERR_FORMAT, "the number of key-value heads is %g; it can be 1 to %g", G, heads);
     if (windowed) {
         G = shape_field(f, "swa_num_key_value_heads sliding_num_key_value_heads ", i, G);
         K = shape_field(f, "swa_head_dim sliding_head_dim ", i, K);
@@ -225,7 +227,7 @@ static double numbers_of(struct shape_fields *f, int i, bool windowed)
         K = shape_field(f, "global_head_dim ", i, K);
         V = shape_field(f, "global_v_head_dim v_head_dim ", i, K);
     }
-    if (G < 0 || K < 0)
+    if ((heads < 0 || K < 0) && !f->bad.code)
         err_set(&f->bad, ERR_FORMAT, "it has no field '%s' with a number",
                 heads < 0 ? "num_attention_heads" : "head_dim");
     return G * (K + V);
