@@ -460,7 +460,8 @@ static int take_decoding(struct placement_input *in, struct err *err)
     if (cfg.online)
         return err_set(err, ERR_USAGE,
                        "--output-tokens and --online exclude each other: a live plan does not know what is kept");
-    const struct serving_gpu *gpu = serving_find(cfg.gpu, err);
+    struct serving_gpu given;
+    const struct serving_gpu *gpu = serving_find(cfg.gpu, &given, err);
     if (!gpu)
         return err->code;
     in->decode_s_per_byte = cfg.output_tokens * serving_seconds(gpu, 0, BYTES) / BYTES;

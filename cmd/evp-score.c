@@ -283,11 +283,12 @@ static int set_measured_times(struct table *t, struct err *err)
 static int set_times(struct table *t, struct err *err)
 {
     struct serving s = { .prefill_tokens_per_s = cfg.prefill_tokens_per_s };
+    struct serving_gpu given;
 
     if (cfg.times)
         return set_measured_times(t, err);
     if (cfg.gpu) {
-        s.gpu = serving_find(cfg.gpu, err);
+        s.gpu = serving_find(cfg.gpu, &given, err);
         if (!s.gpu)
             return err_wrap(err, "--gpu");
     }

@@ -242,7 +242,8 @@ static int take_tier(struct tiers *tiers, const char *text, struct err *err)
 /* *bytes_per_s 0: no GPU here, and --gpu is not given. */
 static int device_rate(double *bytes_per_s, const char **how, struct err *err)
 {
-    const struct serving_gpu *gpu = cfg.gpu ? serving_find(cfg.gpu, err) : NULL;
+    struct serving_gpu given;
+    const struct serving_gpu *gpu = cfg.gpu ? serving_find(cfg.gpu, &given, err) : NULL;
 
     *bytes_per_s = 0;
     *how = gpu ? "computed" : "measured";

@@ -38,7 +38,9 @@
     OPT_TEXT(0, "profile-options", p, "TEXT", "more options for evp-profile, separated by blanks")
 /* names: SERVING_GPUS of profiler/score/serving.h */
 #define OPT_GPU(p, names)                                                                                              \
-    OPT_TEXT(0, "gpu", p, names, "use figures computed from this GPU's data sheet instead of measured ones")
+    OPT_TEXT(0, "gpu", p, names,                                                                                       \
+             "use figures computed from this GPU's data sheet instead of measured ones; FIGURES are of another one, "  \
+             "tflops=989,memory=80G,bandwidth=3.35T, and pcie=64G if that is not said")
 #define OPT_GPUS(p, least) OPT_NUM(0, "gpus", p, least, 1000000, "number of GPUs, each with the whole model")
 #define OPT_RATE_HELP      "requests per second of all contexts together"
 #define OPT_OUTPUT_TOKENS(p)                                                                                           \

@@ -30,17 +30,20 @@ static bool parse_job(const char *text, struct forecast_size *job)
     return job->n >= 1 && job->n <= 1000000000;
 }
 
-static int parse_on(const char *on, const struct serving_gpu **gpu, struct forecast_size *job, struct err *err)
+/* What follows the last comma is a job, unless it is one of the figures of a GPU. */
+static int parse_on(const char *on, struct forecast *f, struct serving_gpu *given, struct forecast_size *job,
+                    struct err *err)
 {
-    char name[TEXT_SHORT] = "";
-    size_t n = strcspn(on, ",");
+    char name[2 * TEXT_SHORT] = "";
+    const char *comma = strrchr(on, ',');
+    size_t n = comma && !strchr(comma, '=') ? (size_t)(comma - on) : strlen(on);
 
     if (n < sizeof(name))
         memcpy(name, on, n);
     if (on[n] && !parse_job(on + n + 1, job))
         return err_set(err, ERR_USAGE, "'%.60s' after the GPU is not CONTEXTSxTOKENS, as in 1000x32k", on + n + 1);
-    *gpu = serving_find(name, err);
-    return *gpu ? 0 : err->code;
+    f->gpu = serving_find(name, given, err);
+    return f->gpu ? 0 : err->code;
 }
 
 /* Any backend serves: nothing runs. */
@@ -81,7 +84,9 @@ int profile_on(const struct grid *g, const char *model, const char *dtype, const
     struct forecast f = { .grid = g };
     struct forecast_size job = { 1000, 32768 };
 
-    if (parse_on(on, &f.gpu, &job, err))
+    struct serving_gpu given;
+
+    if (parse_on(on, &f, &given, &job, err))
         return err_wrap(err, "--on");
     struct engine *e = open_engine(model, err);
     f.engine = e;

@@ -15,7 +15,7 @@ int gain_model_open(struct gain_model *m, const char *model, const char *gpu, st
                        "--model is needed: the model that the requests are for; its config.json is enough");
     if (!gpu)
         return err_set(err, ERR_USAGE, "--gpu is needed: one of %s", SERVING_GPUS);
-    m->gpu = serving_find(gpu, err);
+    m->gpu = serving_find(gpu, &m->given, err);
     if (!m->gpu)
         return err_wrap(err, "--gpu");
     char *path = model_path(model, err);

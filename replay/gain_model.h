@@ -11,6 +11,7 @@
 struct gain_model {
     struct model *model;
     const struct serving_gpu *gpu;
+    struct serving_gpu given; // by figures
     struct shape shape;
     double kv_token; // bytes of KV per token; with what a prompt has once once gain_model_measure() knows prompts
     double token_s, pair_s; // to compute a token after n others: token_s + n * pair_s

@@ -1,27 +1,88 @@
 /* serving.c - figures of GPUs, and the times computed from them. */
 #include "profiler/score/serving.h"
 
+#include <ctype.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 static const struct serving_gpu gpus[] = {
+    { "B300", "NVIDIA HGX B300 data sheet, an eighth", 2250e12, 8e12, 128e9, 288e9 },
+    { "B200", "NVIDIA HGX B200 data sheet, an eighth", 2250e12, 8e12, 64e9, 180e9 },
+    { "GB200", "NVIDIA GB200 NVL72 data sheet, a 72nd; NVLink-C2C to the host", 2500e12, 8e12, 450e9, 186e9 },
     { "H200", "NVIDIA H200 Tensor Core GPU data sheet, SXM", 989e12, 4.8e12, 64e9, 141e9 },
     { "H100", "NVIDIA H100 Tensor Core GPU data sheet, SXM", 989e12, 3.35e12, 64e9, 80e9 },
     { "H100-PCIe", "NVIDIA H100 PCIe GPU product brief", 756e12, 2e12, 64e9, 80e9 },
+    { "H20", "NVIDIA H20 data sheet", 148e12, 4e12, 64e9, 96e9 },
     { "A100", "NVIDIA A100 Tensor Core GPU data sheet, 80 GB SXM", 312e12, 2.039e12, 32e9, 80e9 },
     { "L40S", "NVIDIA L40S GPU data sheet", 362e12, 0.864e12, 32e9, 48e9 },
     { "L4", "NVIDIA L4 Tensor Core GPU data sheet", 121e12, 0.3e12, 32e9, 24e9 },
     { "A10", "NVIDIA A10 Tensor Core GPU data sheet", 125e12, 0.6e12, 32e9, 24e9 },
+    { "A10G", "NVIDIA A10G Tensor Core GPU data sheet", 70e12, 0.6e12, 32e9, 24e9 },
+    { "RTX-PRO-6000", "NVIDIA RTX Blackwell PRO architecture paper, workstation", 503.8e12, 1.792e12, 64e9, 96e9 },
+    { "RTX-6000-Ada", "NVIDIA RTX 6000 Ada Generation data sheet", 364.2e12, 0.96e12, 32e9, 48e9 },
+    { "RTX-5090", "NVIDIA RTX Blackwell architecture paper", 209.5e12, 1.792e12, 64e9, 32e9 },
+    { "RTX-4090", "NVIDIA Ada architecture paper", 165.2e12, 1.008e12, 32e9, 24e9 },
+    { "MI355X", "AMD Instinct MI355X data sheet", 2500e12, 8e12, 64e9, 288e9 },
+    { "MI325X", "AMD Instinct MI325X data sheet", 1307e12, 6e12, 64e9, 256e9 },
+    { "MI300X", "AMD Instinct MI300X data sheet", 1307e12, 5.3e12, 64e9, 192e9 },
 };
 
 /* The shares of the peaks that a serving engine is expected to reach. */
 static const double prefill_share = 0.5, bandwidth_share = 0.8;
 
-const struct serving_gpu *serving_find(const char *name, struct err *err)
+/* A number above 0, and a unit K, M, G or T of powers of 1000, as data sheets have them; *end: what follows. */
+static double figure_of(const char *text, const char **end)
+{
+    static const char units[] = "KMGT";
+    char *at;
+    double v = strtod(text, &at);
+    const char *unit = *at ? strchr(units, toupper((unsigned char)*at)) : NULL;
+
+    for (const char *u = units; unit && u <= unit; u++)
+        v *= 1000;
+    *end = at + (unit != NULL);
+    return at > text && v > 0 && v < 1e20 ? v : 0;
+}
+
+/* "tflops=989,memory=80G,bandwidth=3.35T,pcie=64G" */
+static int read_figures(const char *text, struct serving_gpu *gpu, struct err *err)
+{
+    const struct {
+        const char *name;
+        double *to;
+    } part[] = { { "tflops=", &gpu->flop_per_s },
+                 { "memory=", &gpu->memory_bytes },
+                 { "bandwidth=", &gpu->memory_bytes_per_s },
+                 { "pcie=", &gpu->pcie_bytes_per_s } };
+    enum { PARTS = sizeof(part) / sizeof(*part), NEEDED = PARTS - 1 };
+
+    *gpu = (struct serving_gpu){ .name = "given", .source = "figures of --gpu", .pcie_bytes_per_s = 64e9 };
+    for (const char *at = text; *at;) {
+        size_t i = 0;
+        while (i < PARTS && strncmp(at, part[i].name, strlen(part[i].name)) != 0)
+            i++;
+        double v = i < PARTS ? figure_of(at + strlen(part[i].name), &at) : 0;
+        if (v == 0 || (*at && *at != ','))
+            return err_set(err, ERR_USAGE, "'%.60s' is not tflops=989,memory=80G,bandwidth=3.35T, and perhaps pcie=64G",
+                           text);
+        *part[i].to = i == 0 ? v * 1e12 : v;
+        at += *at == ',';
+    }
+    for (size_t i = 0; i < NEEDED; i++)
+        if (*part[i].to == 0)
+            return err_set(err, ERR_USAGE, "'%.60s' lacks %s", text, part[i].name);
+    return 0;
+}
+
+const struct serving_gpu *serving_find(const char *name, struct serving_gpu *given, struct err *err)
 {
     for (size_t i = 0; i < sizeof(gpus) / sizeof(*gpus); i++)
         if (strcasecmp(gpus[i].name, name) == 0)
             return &gpus[i];
+    if (strchr(name, '='))
+        return read_figures(name, given, err) ? NULL : given;
     err_set(err, ERR_USAGE, "GPU '%s' is not one of %s", name, SERVING_GPUS);
     return NULL;
 }

@@ -70,7 +70,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct requests rq = { .partial = true, .damaged = drop_sentence, .reading = drop_bytes, .read = drop_log };
     static struct gain_log g;
     const struct gain_model m = {
-        .gpu = serving_find("H100", NULL), .kv_token = 1000, .token_s = 1e-5, .pair_s = 1e-9, .unit_tokens = 0.25
+        .gpu = serving_find("H100", NULL, NULL), .kv_token = 1000, .token_s = 1e-5, .pair_s = 1e-9, .unit_tokens = 0.25
     };
     const struct assumed_configs c = { .factor = { 3 }, .quality = { 0.5 }, .n = 1 };
     struct assumed a;

@@ -62,7 +62,7 @@ Test(forecast, the_same_work_by_its_grid_or_by_its_size)
 {
     struct err err;
     struct engine *e = open_shape("synthetic:llama-3.1-8b");
-    struct forecast f = { .engine = e, .gpu = serving_find("H100", &err) };
+    struct forecast f = { .engine = e, .gpu = serving_find("H100", NULL, &err) };
     struct grid g = make(3, 32768, 8);
     double open, sized, half;
 
@@ -89,7 +89,7 @@ Test(forecast, attention_to_the_context_takes_longer_than_products)
 {
     struct err err;
     struct engine *e = open_shape("synthetic:llama-3.1-8b");
-    struct forecast f = { .engine = e, .gpu = serving_find("H200", &err) };
+    struct forecast f = { .engine = e, .gpu = serving_find("H200", NULL, &err) };
     struct grid g = make(1, 32768, 400);
     double open;
 
@@ -113,7 +113,7 @@ Test(forecast, repeating_a_context_takes_its_operations)
 {
     struct err err;
     struct engine *e = open_shape("synthetic:llama-3.1-8b");
-    struct forecast f = { .engine = e, .gpu = serving_find("H100", &err) };
+    struct forecast f = { .engine = e, .gpu = serving_find("H100", NULL, &err) };
     struct grid plain = make_under("snapkv:drop=0.5", 1, 32768, 8), grid = make_under("kvzip:drop=0.5", 1, 32768, 8);
     struct engine_cost cost;
     double without, with;
@@ -138,7 +138,7 @@ Test(forecast, what_does_not_fit_is_said)
 {
     struct err err;
     struct engine *e = open_shape("synthetic:qwen3-30b-a3b");
-    struct forecast f = { .engine = e, .gpu = serving_find("L40S", &err) };
+    struct forecast f = { .engine = e, .gpu = serving_find("L40S", NULL, &err) };
     struct grid g = make(1, 1024, 1);
     double seconds;
 
@@ -146,7 +146,7 @@ Test(forecast, what_does_not_fit_is_said)
     cr_assert_eq(forecast_open(&f, &seconds, &err), ERR_FAIL);
     cr_assert(strstr(err.msg, "context 'c': 61 GB of weights") && strstr(err.msg, "the 48 GB of memory of L40S"), "%s",
               err.msg);
-    f.gpu = serving_find("H100", &err);
+    f.gpu = serving_find("H100", NULL, &err);
     cr_assert_eq(forecast_open(&f, &seconds, &err), 0, "%s", err.msg);
     release(&g);
     engine_close(e);

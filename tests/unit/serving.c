@@ -37,7 +37,7 @@ Test(serving, a_gpu_by_its_data_sheet)
 {
     struct table t;
     struct err err;
-    struct serving s = { .gpu = serving_find("h100", &err) };
+    struct serving s = { .gpu = serving_find("h100", NULL, &err) };
 
     make(&t);
     cr_assert_eq(table_alloc_read(&t, &err), 0);
@@ -67,7 +67,7 @@ Test(serving, a_rate_that_is_known)
     cr_assert_eq(serving_apply(&t, &(struct serving){ .prefill_tokens_per_s = 20000 }, &err), 0, "%s", err.msg);
     cr_assert(near(t.prefill_s[0], 0.05) && near(t.prefill_s[1], 0.1) && near(t.question_s[1], 0.5 * 0.1 / 8));
     cr_assert(t.decompress_s[1] == 0.25 && t.decode_s[2][1] == 0.1, "as profiled");
-    const struct serving both = { serving_find("A100", &err), 10000 };
+    const struct serving both = { serving_find("A100", NULL, &err), 10000 };
     cr_assert_eq(serving_apply(&t, &both, &err), 0, "%s", err.msg);
     cr_assert(near(t.prefill_s[0], 0.1) && near(t.decompress_s[1], 1250000 / (0.8 * 2.039e12)));
     t.n_tokens[1] = -1;
@@ -99,20 +99,49 @@ Test(serving, says_what_it_does_not_know)
     struct table t;
     struct err err;
 
-    cr_assert_null(serving_find("B9000", &err));
+    cr_assert_null(serving_find("B9000", NULL, &err));
     cr_assert(err.code == ERR_USAGE && strstr(err.msg, SERVING_GPUS), "%s", err.msg);
     make(&t);
     cr_assert_eq(serving_apply(&t, &(struct serving){ 0 }, &err), 0);
     cr_assert(t.prefill_s[0] == 8 && t.question_s[0] == 0.5, "nothing is asked for");
     t.prefill_flop[1] = (double)NAN;
-    cr_assert_eq(serving_apply(&t, &(struct serving){ .gpu = serving_find("L4", &err) }, &err), ERR_FORMAT);
+    cr_assert_eq(serving_apply(&t, &(struct serving){ .gpu = serving_find("L4", NULL, &err) }, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "context 'b'") && strstr(err.msg, "--prefill-tokens-per-s"), "%s", err.msg);
     table_release(&t);
     for (const char *name = SERVING_GPUS; name; name = strchr(name, '|')) {
         char one[16] = "";
         name += *name == '|';
         memcpy(one, name, strcspn(name, "|"));
-        const struct serving_gpu *gpu = serving_find(one, &err);
+        if (strcmp(one, "FIGURES") == 0)
+            continue;
+        const struct serving_gpu *gpu = serving_find(one, NULL, &err);
         cr_assert(gpu && gpu->flop_per_s > 0 && gpu->memory_bytes_per_s > 0 && gpu->pcie_bytes_per_s > 0, "%s", one);
+    }
+}
+
+/* Figures of a GPU without a row. */
+Test(serving, takes_figures)
+{
+    static const char *const bad[] = { "tflops=989",
+                                       "tflops=989,memory=80G",
+                                       "tflops=0,memory=80G,bandwidth=1T",
+                                       "tflops=x,memory=80G,bandwidth=1T",
+                                       "tflops=989;memory=80G,bandwidth=1T",
+                                       "tflops=-1,memory=80G,bandwidth=1T",
+                                       "tflops=989,memory=80Q,bandwidth=1T",
+                                       "tflops=1e300,memory=80G,bandwidth=1T",
+                                       "watts=700",
+                                       "=",
+                                       "tflops=nan,memory=1,bandwidth=1" };
+    struct serving_gpu given;
+    struct err err;
+    const struct serving_gpu *gpu = serving_find("bandwidth=3.35T,tflops=989,memory=80g", &given, &err);
+
+    cr_assert(gpu == &given && gpu->flop_per_s == 989e12 && gpu->memory_bytes == 80e9, "%s", err.msg);
+    cr_assert(gpu->memory_bytes_per_s == 3.35e12 && gpu->pcie_bytes_per_s == 64e9);
+    cr_assert(serving_find("tflops=1,memory=1,bandwidth=1,pcie=32G", &given, &err) && given.pcie_bytes_per_s == 32e9);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        cr_expect_null(serving_find(bad[i], &given, &err), "%s", bad[i]);
+        cr_expect_eq(err.code, ERR_USAGE, "%s", bad[i]);
     }
 }
