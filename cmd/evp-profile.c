@@ -244,11 +244,11 @@ static int read_inputs(struct job *j, const char *contexts, const char *question
     return grid_begin(&j->grid, &j->input, err);
 }
 
-/* Opens the header and the tokenizer, not the weights. */
+/* Opens the header and the tokenizer, not the weights; with --on they need not be there. */
 static int open_model(struct job *j, struct err *err)
 {
     char *path = model_path(cfg.model, err);
-    j->model = path ? model_open(path, err) : NULL;
+    j->model = !path ? NULL : cfg.on ? model_open_config(path, err) : model_open(path, err);
     free(path);
     if (!j->model || profile_configs_check(&j->configs, model_config(j->model), err))
         return err->code;

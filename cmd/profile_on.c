@@ -50,7 +50,9 @@ static int parse_on(const char *on, struct forecast *f, struct serving_gpu *give
 static struct engine *open_engine(const char *model, struct err *err)
 {
     char *path = model_path(model, err);
-    struct engine_options options = { .model = path, .backend = "reference", .dtype = "f32", .n_threads = 1 };
+    struct engine_options options = {
+        .model = path, .backend = "reference", .dtype = "f32", .n_threads = 1, .no_weights = true
+    };
     struct engine *e = path ? engine_open(&options, err) : NULL;
 
     free(path);
@@ -94,6 +96,10 @@ int profile_on(const struct grid *g, const char *model, const char *dtype, const
     if (!code && is_f32(e, dtype))
         log_warn("%s is f32, in which a GPU takes many times as long; --dtype bf16 takes what was estimated",
                  strcmp(dtype, "auto") == 0 ? "the type of the model's weights" : "--dtype");
+    if (!code && model && model_is_synthetic(model))
+        log_warn("'%s' has a token for every byte of text, other models one for about 4: a folder with your model's "
+                 "config.json and tokenizer.json is enough here",
+                 model);
     engine_close(e);
     return code;
 }

@@ -503,6 +503,8 @@ bool model_is_f32(const struct model *m)
     struct tensor t;
     struct err ignored;
 
+    if (m->n_tensors == 0)
+        return strcmp(m->config.dtype, "float32") == 0;
     return model_find(m, TENSOR_O, 0, &t, &ignored) == 0 && t.type == WEIGHT_F32;
 }
 

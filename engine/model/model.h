@@ -76,7 +76,7 @@ struct model *model_open_config(const char *path, struct err *err);
 struct model *model_open_header(const char *path, struct err *err);
 const struct model_config *model_config(const struct model *m);
 
-/* Are the weights in f32, and not in a type of fewer bits? */
+/* Are the weights in f32, and not in a type of fewer bits? Without weights as config.json says. */
 bool model_is_f32(const struct model *m);
 
 #define MODEL_DEFAULT "SmolLM2-135M-Instruct"

@@ -89,9 +89,9 @@ static float *angles_of(const struct engine *e, double (*function)(double), stru
 
 /* ---- open, load, close -------------------------------------------------- */
 
-static int open_all(struct engine *e, const char *model, struct err *err)
+static int open_all(struct engine *e, const char *model, bool no_weights, struct err *err)
 {
-    e->model = model_open(model, err);
+    e->model = no_weights ? model_open_config(model, err) : model_open(model, err);
     if (!e->model)
         return err->code;
     e->config = *model_config(e->model);
@@ -100,7 +100,7 @@ static int open_all(struct engine *e, const char *model, struct err *err)
 }
 
 /* Without a backend. */
-static struct engine *engine_new(const char *model, struct err *err)
+static struct engine *engine_new(const char *model, bool no_weights, struct err *err)
 {
     struct engine *e = calloc(1, sizeof(*e));
 
@@ -108,7 +108,7 @@ static struct engine *engine_new(const char *model, struct err *err)
         err_nomem(err);
         return NULL;
     }
-    if (open_all(e, model, err)) {
+    if (open_all(e, model, no_weights, err)) {
         engine_close(e);
         return NULL;
     }
@@ -117,7 +117,7 @@ static struct engine *engine_new(const char *model, struct err *err)
 
 struct engine *engine_open_on(struct backend *backend, const char *model, struct err *err)
 {
-    struct engine *e = engine_new(model, err);
+    struct engine *e = engine_new(model, false, err);
 
     if (e)
         e->backend = backend;
@@ -140,7 +140,7 @@ static struct backend *open_backend(const struct engine_options *o, const struct
 
 struct engine *engine_open(const struct engine_options *options, struct err *err)
 {
-    struct engine *e = engine_new(options->model, err);
+    struct engine *e = engine_new(options->model, options->no_weights, err);
 
     if (e)
         e->backend = open_backend(options, e->model, err);

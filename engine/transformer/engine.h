@@ -35,6 +35,7 @@ struct engine_options {
     int n_threads;       // 0: all
     int device;          // of backend cuda, from 0
     bool timed;          // count and time every op: kernels/timed.h lists them
+    bool no_weights;     // of a folder only the config is opened: for costs and plans
 };
 
 /* Opens the model's header, its tokenizer and the backend; reads no weights. */
