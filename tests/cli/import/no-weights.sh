@@ -4,5 +4,6 @@ printf '{"id":"a","text":"one two three"}\n{"id":"b","text":"%s"}\n' "$(seq -s '
 for model in '{"model_type":"gemma3","text_config":{"model_type":"gemma3_text"}}' '{"model_type":"of_next_year"}' '{'; do
     echo "$model" >m/config.json
     evp-import c.jsonl --model m --min-tokens 50 -o out.jsonl 2>&1 | grep error
-    grep -o '"id":"[ab]"\|"n_tokens":[0-9]*' out.jsonl && rm out.jsonl
+    [ ! -e out.jsonl ] || grep -o '"id":"[ab]"\|"n_tokens":[0-9]*' out.jsonl
+    rm -f out.jsonl
 done
