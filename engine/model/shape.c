@@ -16,9 +16,11 @@ static const struct {
     { "full_attention", LAYER_FULL | LAYER_MLP },
     { "attention", LAYER_FULL | LAYER_MLP },
     { "deepseek_sparse_attention", LAYER_FULL | LAYER_MLP },
+    { "full", LAYER_FULL | LAYER_MLP },
     { "global", LAYER_FULL | LAYER_MLP },
     { "sliding_attention", LAYER_WINDOW | LAYER_MLP },
     { "chunked_attention", LAYER_WINDOW | LAYER_MLP },
+    { "hybrid_sliding", LAYER_WINDOW | LAYER_MLP },
     { "local", LAYER_WINDOW | LAYER_MLP },
     { "linear_attention", LAYER_STATE | LAYER_MLP },
     { "mamba", LAYER_STATE | LAYER_MLP },
@@ -84,6 +86,8 @@ static uint8_t kind_counted(struct shape_fields *f, int i)
     double every = shape_field(f, "full_attention_interval ", 0, 0),
            period = shape_field(f, "attn_layer_period ", 0, 0);
 
+    if (shape_value(f, "local_layer_ids "))
+        return has_number(shape_value(f, "local_layer_ids "), i) ? LAYER_WINDOW : LAYER_FULL;
     if (kda)
         return has_number(kda, i + 1) ? LAYER_FULL : LAYER_STATE;
     if (full)
@@ -173,16 +177,22 @@ static void add_part(struct shape *s, double bytes, int window, double every)
 }
 
 /* DeepSeek V4: a window in each layer, and an entry of so many tokens; with entries of 4 an indexer. Rows are 448 numbers of
- * 8 bits with 8 scales, and 64 rotated ones of 16; those of the indexer 8 bits. */
+ * 8 bits with 8 scales, and 64 rotated ones of 16. In V4.1 four layers own all entries and indexer keys, of 4 bits, and
+ * windows have 8. */
 static void add_compressed(struct shape *s, struct shape_fields *f, int i, int window)
 {
     double wide = shape_field(f, "head_dim ", 0, 512), rope = shape_field(f, "qk_rope_head_dim ", 0, 64);
     double row = wide - fmin(rope, wide) + 2 * rope + 8, every = shape_field(f, "compress_ratios ", i, 0);
     double index = shape_field(f, "index_head_dim ", 0, 0);
+    const struct json *owners = shape_value(f, "kv_source_layer_ids ");
 
-    add_part(s, row, window, 1);
-    add_part(s, row, 0, every);
-    if (every == 4)
+    add_part(s, owners ? wide + wide / 32 : row, window, 1);
+    if (owners && !has_number(owners, i))
+        return;
+    add_part(s, owners ? wide / 2 + wide / 16 : row, 0, every);
+    if (owners)
+        add_part(s, index / 2 + index / 32, 0, every);
+    else if (every == 4)
         add_part(s, index + 4 * ceil(index / 128), 0, every);
 }
 
@@ -207,10 +217,10 @@ static double index_bytes(struct shape_fields *f, int i)
 /* Numbers that a layer keeps of a token; < 0: a field is missing. */
 static double numbers_of(struct shape_fields *f, int i, bool windowed)
 {
-    double latent = shape_field(f, "kv_lora_rank ", 0, 0);
+    double latent = shape_field(f, windowed ? "swa_kv_lora_rank kv_lora_rank " : "kv_lora_rank ", 0, 0);
 
     if (latent > 0)
-        return latent + shape_field(f, "qk_rope_head_dim ", 0, 0);
+        return latent + shape_field(f, windowed ? "swa_qk_rope_head_dim qk_rope_head_dim " : "qk_rope_head_dim ", 0, 0);
     double heads = shape_field(f, "num_attention_heads n_head n_heads ", i, -1);
     double wide = shape_field(f, "hidden_size n_embd d_model ", 0, -1);
     double G = shape_field(f, "num_key_value_heads num_kv_heads n_head_kv multi_query_group_num ", i, heads);
@@ -287,8 +297,11 @@ static void add_layer(struct shape *s, struct shape_fields *f, int i, uint8_t ki
         add_part(s, bytes * 2 * pruned * width, 0, 1);
     } else
         add_part(s, bytes * numbers_of(f, i, windowed), windowed ? s->window : 0, 1);
-    if (latent || shape_value(f, "sparse_attention_config "))
-        add_part(s, index_bytes(f, i), 0, 1);
+    if (!windowed && (latent || shape_value(f, "sparse_attention_config ")))
+        add_part(s, index_bytes(f, i), 0, shape_field(f, "index_kpool ", 0, 1));
+    double kernel = shape_field(f, "sconv_kernel_size ", 0, 0); // Inkling: behind keys, values, attention and MLP
+    if (kernel > 1)
+        s->state_bytes += 2 * (kernel - 1) * (numbers_of(f, i, windowed) + 2 * shape_field(f, "hidden_size ", 0, 0));
 }
 
 /* Fields of states, in the order in which they are looked for: heads and width of values, of keys, numbers per channel,
@@ -345,7 +358,7 @@ static void add_states(struct shape *s, struct shape_fields *f)
     if (s->n_state == 0)
         return;
     if (shape_state_of(f, &x))
-        s->state_bytes = s->n_state * ((x.kernel - 1) * (x.inner + 2 * x.keys) * 2 + x.inner * x.state * number);
+        s->state_bytes += s->n_state * ((x.kernel - 1) * (x.inner + 2 * x.keys) * 2 + x.inner * x.state * number);
     else if (!f->bad.code)
         err_set(&f->bad, ERR_FORMAT,
                 "it has no fields that say how large the state of its %d linear or Mamba layers is", s->n_state);
@@ -403,11 +416,11 @@ static int find_family(struct shape *s, struct shape_fields *f, bool gguf, struc
     static const char *const parts[] = { "text_config", "llm_config", "language_config", "thinker_config" };
     const char *type;
 
-    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-        if (json_is_object(json_get(f->at, parts[i]))) {
-            f->at = json_get(f->at, parts[i]);
-            i = 0; // Qwen-Omni has one within the other
-        }
+    for (size_t i = 0; i < sizeof(parts) / sizeof(*parts);) { // Qwen-Omni has one within another
+        const struct json *part = json_get(f->at, parts[i]);
+        f->at = json_is_object(part) ? part : f->at;
+        i = json_is_object(part) ? 0 : i + 1;
+    }
     type = json_text(json_get(f->at, "model_type"));
     if (!type)
         type = json_text(json_get(f->whole, "model_type"));
@@ -426,15 +439,19 @@ static int find_family(struct shape *s, struct shape_fields *f, bool gguf, struc
 /* Of an architecture that is not in the table only what the usual fields say is known. */
 static int check_unknown(const struct shape *s, const struct shape_fields *f, struct err *err)
 {
-    static const char *const lists = "layer_types layers_block_type hybrid_layer_pattern hybrid_override_pattern "
-                                     "sliding_window_pattern full_attention_interval linear_attn_config "
-                                     "compress_ratios ";
+    static const char *const lists =
+        "layer_types layers_block_type hybrid_layer_pattern hybrid_override_pattern "
+        "sliding_window_pattern full_attention_interval linear_attn_config local_layer_ids "
+        "compress_ratios ";
     static const char *const signs[] = { "mamba_d_state ",          "ssm_state_size ",         "state_size ",
                                          "linear_num_value_heads ", "attention_chunk_size ",   "block_types ",
                                          "num_kv_shared_layers ",   "cross_attention_layers ", "sliding_window " };
 
     if (s->known || shape_value(f, lists) || json_is_array(shape_value(f, "num_key_value_heads ")))
         return 0;
+    if (!shape_value(f, "num_key_value_heads num_kv_heads n_head_kv multi_query_group_num kv_lora_rank "))
+        return err_set(err, ERR_FORMAT, "architecture '%s' is not known, and it has no field 'num_key_value_heads'",
+                       s->arch);
     for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++) {
         const struct json *off = i + 1 == sizeof(signs) / sizeof(*signs) ? shape_value(f, "use_sliding_window ") : NULL;
         if (shape_value(f, signs[i]) && !(json_is_bool(off) && !json_true(off)))

@@ -95,7 +95,7 @@ static void add_state(struct shape_fields *f, struct cost *c)
     struct shape_state x;
 
     if (shape_state_of(f, &x))
-        c->dense += hidden(f) * (3 * x.inner + 2 * x.keys);
+        c->dense += hidden(f) * ((x.state > 0 ? 3 : 4) * x.inner + 2 * x.keys); // LFM2's convolution has two gates
 }
 
 /* Bits of a weight by the quantisation of config.json; 16: none, or one that is not known. */
