@@ -100,21 +100,12 @@ double gain_found(const struct lane *l)
     return l->outcome.token_hits[HBM] + l->outcome.token_hits[DRAM] + l->outcome.token_hits[SSD];
 }
 
-/* Bytes of the weights, at 2 bytes each. */
-static double weights_of(const struct model_config *c)
-{
-    struct model_config all = *c;
-
-    all.n_experts_used = all.n_experts;
-    return model_token_flop(&all) + 2.0 * c->n_vocab * c->d_model * (c->tied ? 1 : 2);
-}
-
 /* GPUs, and what their memory keeps beside the weights, each copy of which is on as few GPUs as hold it. */
 static void set_gpus(struct gain *g)
 {
     double memory = usable * g->logs.model.gpu->memory_bytes;
 
-    g->weights_bytes = weights_of(model_config(g->logs.model.model));
+    g->weights_bytes = g->logs.model.shape.weights_bytes;
     g->gpus_each = (int)fmin(ceil(g->weights_bytes / memory), 1e6);
     g->n_gpus = cfg.gpus ? cfg.gpus : assumed_gpus(&g->assumed, &g->logs.model, gain_span(g));
     if (!cfg.gpus && g->n_gpus < g->gpus_each)

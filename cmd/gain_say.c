@@ -176,7 +176,7 @@ static void say_assumptions(const struct gain *g)
         log_info(
             "assumed: what a prompt has once, its windows and states, is spread over a prompt of mean length: %s a "
             "token with it",
-            text_bytes(ssd, g->logs.model.kv_token));
+            text_bytes(reads, g->logs.model.kv_token));
     log_info("not counted: decoding");
 }
 
