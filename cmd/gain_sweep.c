@@ -96,7 +96,7 @@ static int read_sweep(struct sweep *s, const struct gain_choice *c, struct err *
 {
     char text[64];
 
-    for (const char *at = c->sweep; *at;) {
+    for (const char *at = c->sweep; at == c->sweep || *at;) {
         const char *part = at;
         int tier = next_part(&at, text);
         if (tier < 0 || !read_sizes(text, &s->sizes[tier]))

@@ -1,5 +1,5 @@
-/* tsv.h - tab-separated tables of numbers, and some texts, with a line of names above: frontier.tsv, replay.tsv. "-" and
- * "nan" are unknown. */
+/* tsv.h - tab-separated tables of numbers, and some texts, with a line of names above: frontier.tsv, replay.tsv. "-"
+ * and "nan" are unknown. */
 #ifndef EVP_TSV_H
 #define EVP_TSV_H
 
