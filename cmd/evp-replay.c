@@ -339,10 +339,10 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
         return err->code;
     set_gpu(run, m);
     run->world = assumed_world(a, m, &run->in);
-    run->trace = a->trace;
-    a->trace = (struct trace){ 0 };
     if (!cfg.gpus)
         run->n_gpus = assumed_gpus(a, m, span_of(run, &a->trace));
+    run->trace = a->trace;
+    a->trace = (struct trace){ 0 };
     log_info("assumed: bytes and times from the shape of %s and the data sheet of an %s, qualities by hand: %s",
              m->shape.name, m->gpu->name, *cfg.assume ? cfg.assume : "none");
     return check_gpu(run, err) ? err->code : open_world(run, err);

@@ -49,13 +49,12 @@ bool lane_saturated(const struct lane *l, struct buf *out)
         snprintf(what, sizeof(what), "reads keep %s", name);
         if (reads > too_busy)
             put_grows(out, what, reads);
-        else if (busy > too_busy && dropped > 1 - too_busy)
-            buf_printf(out,
-                       "%s%s is busy for %.0f %% of the time, so %.0f %% of what the cache would write is not written",
-                       out->n ? "; " : "", name, 100 * busy, 100 * dropped);
         else if (busy > too_busy)
             buf_printf(out, "%s%s is busy for %.0f %% of the time", out->n ? "; " : "", name, 100 * busy);
     }
+    if (dropped > 1 - too_busy)
+        buf_printf(out, "%s%.0f %% of what it would write is not written: its tiers are behind", out->n ? "; " : "",
+                   100 * dropped);
     const double share = l->outcome.ttft_mean_s / l->sim.end_s;
     if (out->n == before && share > 1 - too_busy && l->outcome.n >= enough)
         buf_printf(out, "a queue grows for a part of the time: mean TTFT is %.0f %% of the length of the trace",

@@ -331,6 +331,7 @@ static int open_tier(struct simulating *m, int t, struct err *err)
     m->tier[t] = (struct reading){ .total = m->total[t], .n_total = reads };
     m->writing[t].weight = tier.write_bytes_per_s > 0 ? m->total[t][0] / tier.write_bytes_per_s : 0;
     m->writing[t].end = -1;
+    m->s->tier_read_s[t] = 0;
     return 0;
 }
 

@@ -17,7 +17,7 @@ static void check(struct tsv *t, int n_columns, int most)
     for (int i = 0; i < t->n; i++) {
         sum += t->name && t->name[i][0] == '\0';
         for (int k = 0; k < t->n_columns; k++)
-            sum += tsv_cell(t, i, k) + (t->column[k][0] == '\0');
+            sum += tsv_cell(t, i, k) + (t->column[k][0] == '\0') + (tsv_text(t, i, t->column[k]) != NULL);
     }
     tsv_release(t);
 }

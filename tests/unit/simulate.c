@@ -203,6 +203,51 @@ Test(simulate, times_by_hand)
     free(two.load);
 }
 
+struct writer {
+    struct world w;
+    double room[3]; // by request
+};
+
+static int write_what_fits(void *arg, int i, struct sim_bytes *written, struct err *err)
+{
+    struct writer *w = arg;
+
+    (void)err;
+    w->w.finished++;
+    w->room[i] = written->room[0];
+    written->at[0] = fmin(w->w.write[i], written->room[0]);
+    return 0;
+}
+
+Test(simulate, writes_wait_in_a_queue_of_a_second)
+{
+    const struct tiers tiers = { (struct tier *)&disk, 1 };
+    const int64_t at[] = { 0, (int64_t)(0.5 * ns), (int64_t)(0.75 * ns) }, together[] = { 0, 0, 1 };
+    double write[] = { 70, 20, 70 }, small[] = { 25, 25, 0 }, read[] = { 0, 0, 30 };
+    struct writer w = { .w.write = write };
+
+    /* Of 50 bytes a second: 50 of 70, which are 25 after half a second; 20 more, so 45, of which 12.5 are gone. */
+    struct simulation s = simulation_of(&w.w, &tiers, at, 3, 1);
+    s.policy.finish = write_what_fits;
+    run(&s);
+    cr_expect_float_eq(w.room[0], 50, 1e-6);
+    cr_expect_float_eq(w.room[1], 25, 1e-6);
+    cr_expect_float_eq(w.room[2], 17.5, 1e-6);
+    /* A read of 30 bytes beside two writes has half of the bandwidth: one is written after the other. */
+    s.at = together;
+    w.w.write = small;
+    w.w.read = read;
+    w.w.finished = 0;
+    run(&s);
+    cr_expect_float_eq(s.ttft_s[2], 30 / 50.0, 1e-6);
+    cr_expect_float_eq(s.tier_read_s[0], 0.3, 1e-6);
+    s.alone = true;
+    w.w.finished = 0;
+    run(&s);
+    cr_expect(isinf(w.room[2]));
+    free(s.ttft_s);
+}
+
 /* What is left to compute when the turn comes, half a second. */
 static double less(void *arg, int i, double gpu_s)
 {
