@@ -100,6 +100,12 @@ double gain_found(const struct lane *l)
     return l->outcome.token_hits[HBM] + l->outcome.token_hits[DRAM] + l->outcome.token_hits[SSD];
 }
 
+/* As many bytes as can be added up. */
+static int64_t bounded(uint64_t bytes)
+{
+    return bytes < INT64_MAX / 4 ? (int64_t)bytes : INT64_MAX / 4;
+}
+
 /* GPUs, and what their memory keeps beside the weights, each copy of which is on as few GPUs as hold it. */
 static void set_gpus(struct gain *g)
 {
@@ -112,9 +118,9 @@ static void set_gpus(struct gain *g)
         g->n_gpus = g->gpus_each;
     double copies = floor((double)g->n_gpus / g->gpus_each);
     double left = fmax(g->n_gpus * memory - copies * g->weights_bytes, 0);
-    g->capacity[HBM] = cfg.hbm != UINT64_MAX ? (int64_t)fmin((double)cfg.hbm, 4e18) : copies > 0 ? (int64_t)left : 0;
-    g->capacity[DRAM] = (int64_t)cfg.dram;
-    g->capacity[SSD] = (int64_t)cfg.ssd;
+    g->capacity[HBM] = cfg.hbm != UINT64_MAX ? bounded(cfg.hbm) : copies > 0 ? (int64_t)left : 0;
+    g->capacity[DRAM] = bounded(cfg.dram);
+    g->capacity[SSD] = bounded(cfg.ssd);
 }
 
 /* The memory of the GPUs, DRAM, to which every GPU has a link of its own, and an SSD. */

@@ -106,15 +106,12 @@ static int read_sweep(struct sweep *s, const struct gain_choice *c, struct err *
                 "each once, at most %d",
                 part, SIZES_MAX);
     }
-    const int64_t fixed[GAIN_TIERS] = { 0, (int64_t)c->dram, (int64_t)c->ssd };
-    for (int t = DRAM; t <= SSD; t++)
-        if (s->sizes[t].n == 0)
-            s->sizes[t] = (struct sizes){ { fixed[t] }, 1 };
     return 0;
 }
 
-static int read_price(struct sweep *s, const char *price, struct err *err)
+static int read_price(struct sweep *s, const struct gain_choice *c, struct err *err)
 {
+    const char *price = c->price;
     char text[64];
 
     s->usd[DRAM] = s->usd[SSD] = (double)NAN;
@@ -126,7 +123,8 @@ static int read_price(struct sweep *s, const char *price, struct err *err)
     }
     for (int t = DRAM; t <= SSD && price; t++) {
         const struct sizes *sizes = &s->sizes[t];
-        if (isnan(s->usd[t]) && sizes->at[sizes->n - 1] > 0)
+        uint64_t most = sizes->n ? (uint64_t)sizes->at[sizes->n - 1] : t == DRAM ? c->dram : c->ssd;
+        if (isnan(s->usd[t]) && most > 0)
             return err_set(err, ERR_USAGE, "--price lacks %s", t == DRAM ? "dram" : "ssd");
         s->usd[t] = isnan(s->usd[t]) ? 0 : s->usd[t];
     }
@@ -171,6 +169,10 @@ static void choose(struct sweep *s)
 static int run(struct sweep *s, const struct gain *g, struct err *err)
 {
     const struct sizes *dram = &s->sizes[DRAM], *ssd = &s->sizes[SSD];
+
+    for (int t = DRAM; t <= SSD; t++)
+        if (s->sizes[t].n == 0)
+            s->sizes[t] = (struct sizes){ { g->capacity[t] }, 1 };
     int n = dram->n * ssd->n;
     const char **policy = calloc((size_t)n, sizeof(*policy));
 
@@ -278,7 +280,7 @@ static int read(struct sweep *s, const struct gain_choice *c, struct err *err)
         return err_set(err, ERR_USAGE, "--%s is for --sweep", c->price ? "price" : "picture");
     if (c->picture && !c->price)
         return err_set(err, ERR_USAGE, "--picture needs --price");
-    return c->sweep && read_sweep(s, c, err) ? err->code : read_price(s, c->price, err);
+    return c->sweep && read_sweep(s, c, err) ? err->code : read_price(s, c, err);
 }
 
 int gain_sweep_check(const struct gain_choice *c, struct err *err)

@@ -175,7 +175,7 @@ static void forget(struct cache_state *s, int32_t row, int tier)
 static void store(struct cache_state *s, int32_t row, int tier, int64_t bytes, struct sim_bytes *written)
 {
     struct object_cache *c = &s->tier[tier];
-    int64_t fits = c->capacity ? writable(s, tier, bytes, written) : bytes;
+    int64_t fits = part_of(c, bytes) ? writable(s, tier, bytes, written) : bytes;
 
     if (fits < bytes) {
         forget(s, row, tier);
@@ -264,7 +264,7 @@ static int fitting(const struct cache_state *s, const int32_t *row, int n, int64
     *part = n ? s->bytes[row[n - 1]] : 0;
     for (int k = 0; k < n && top >= s->n_device; k++) {
         int64_t bytes = s->bytes[row[k]], held = held_of(s, row[k]);
-        if (bytes == INT64_MAX || is_up(s, row[k]))
+        if (part_of(&s->tier[top], bytes) == 0 || is_up(s, row[k]))
             continue;
         if (fit == n && (double)bytes <= room) {
             room -= (double)bytes;

@@ -53,7 +53,7 @@ bool lane_saturated(const struct lane *l, struct buf *out)
             buf_printf(out, "%s%s is busy for %.0f %% of the time", out->n ? "; " : "", name, 100 * busy);
     }
     if (dropped > 1 - too_busy)
-        buf_printf(out, "%s%.0f %% of what it would write is not written: its tiers are behind", out->n ? "; " : "",
+        buf_printf(out, "%s%.0f %% of what it would write is not written: its tiers are too slow", out->n ? "; " : "",
                    100 * dropped);
     const double share = l->outcome.ttft_mean_s / l->sim.end_s;
     if (out->n == before && share > 1 - too_busy && l->outcome.n >= enough)

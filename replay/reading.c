@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double ns_per_s = 1e9;
+static const double ns_per_s = 1e9, last_ns = 9e18;
 
 /* Bytes per nanosecond that each read gets. */
 static double share(const struct reading *r)
@@ -35,7 +35,7 @@ int64_t reading_next(const struct reading *r)
     if (r->job.n == 0)
         return INT64_MAX;
     double ns = ceil((r->job.at[0].key - r->work) / share(r));
-    return ns > 0 ? r->now + (int64_t)ns : r->now;
+    return ns > 0 ? r->now + (int64_t)fmin(ns, last_ns - (double)r->now) : r->now;
 }
 
 int reading_begin(struct reading *r, int64_t now, double bytes, int32_t number, struct err *err)

@@ -135,6 +135,6 @@ int report_sizes_svg(const struct report_size *at, int n, struct buf *svg, struc
 {
     struct buf element = { 0 };
 
-    sizes_svg(&element, at, n);
+    priced_svg(&element, at, n);
     return put_alone(svg, &element, err);
 }

@@ -106,9 +106,9 @@ bool gain_known(const struct report *r); // is there anything to draw?
 void gain_svg(struct buf *out, const struct report *r);
 void gain_table(struct buf *out, const struct report *r); // the alphas, one line each
 
-/* ---- sizes.c: TTFT of caches against their price ---- */
+/* ---- priced.c: TTFT of caches against their price ---- */
 
-void sizes_svg(struct buf *out, const struct report_size *at, int n);
+void priced_svg(struct buf *out, const struct report_size *at, int n);
 
 /* ---- replayed.c: policies beside each other ---- */
 

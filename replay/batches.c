@@ -1,4 +1,4 @@
-/* spread.c - times of batches: a clock that counts whole seconds or minutes, or a log that is written at intervals. */
+/* batches.c - times of batches: a clock that counts whole seconds or minutes, or a log that is written at intervals. */
 #include "replay/trace.h"
 
 #include "base/parse.h"

@@ -1,5 +1,5 @@
-/* sizes.c - what caches of many sizes bring for their price: the best of them as a line, mean TTFT and 95th percentile.
- * Sizes come in the order of their prices. */
+/* priced.c - what caches of many sizes bring for their price: the best of them as a line, mean TTFT and 95th
+ * percentile. Sizes come in the order of their prices. */
 #include "report/report_internal.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static void draw_best(struct chart *c, const struct report_size *at, int n, int 
         chart_label(c, last, series == MEAN ? "mean" : "95 % below");
 }
 
-void sizes_svg(struct buf *out, const struct report_size *at, int n)
+void priced_svg(struct buf *out, const struct report_size *at, int n)
 {
     struct chart c = { .out = out, .x = axis_of(AXIS_NUMBER, "price, USD"), .y = axis_of(AXIS_SECONDS, "TTFT") };
 
