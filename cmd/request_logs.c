@@ -75,24 +75,58 @@ void request_logs_listen(struct request_logs *logs, struct requests *rq, const c
     rq->arg = logs;
 }
 
+/* Fields that no table knows. Their names are a client's, not words of a prompt. */
+static void say_unknown(const struct request_line *l)
+{
+    struct buf list = { 0 };
+    int64_t others = l->n_unknown[REQUEST_UNKNOWN_MAX - 1];
+
+    for (int i = 0; i < l->unknown.n; i++) {
+        const char *name = l->unknown.at[i].key;
+        others += *name ? 0 : l->n_unknown[i];
+        if (*name)
+            buf_printf(&list, "%s'%s' in %" PRId64 " request%s", list.n ? ", " : "", name, l->n_unknown[i],
+                       l->n_unknown[i] == 1 ? "" : "s");
+    }
+    if (others)
+        buf_printf(&list, "%sothers %" PRId64 " times", list.n ? ", " : "", others);
+    if (list.n)
+        log_warn("unknown field %s: ignored (docs/requests.md)", buf_str(&list));
+    buf_release(&list);
+}
+
+static void put_flaws(const struct request_line *l, const char *name, int from, int to)
+{
+    json_begin(summary_json(), name, '{');
+    for (int i = from; i < to; i++)
+        if (l->flaws[i])
+            json_put_int(summary_json(), request_flaw_text((enum request_flaw)i), l->flaws[i]);
+    json_end(summary_json(), '}');
+}
+
 void request_logs_say_left_out(const struct requests *rq)
 {
     const struct request_line *l = &rq->line;
 
-    for (int i = 0; i < N_REQUEST_FLAWS; i++)
+    for (int i = 0; i < REQUEST_ASIDE; i++)
         if (l->flaws[i])
             log_warn("%" PRId64 " request%s left out: %s", l->flaws[i], l->flaws[i] == 1 ? "" : "s",
                      request_flaw_text((enum request_flaw)i));
     if (rq->n_damaged)
         log_warn("%" PRId64 " line%s left out", rq->n_damaged, rq->n_damaged == 1 ? "" : "s");
+    for (int i = REQUEST_ASIDE; i < N_REQUEST_FLAWS; i++)
+        if (l->flaws[i])
+            log_info("%" PRId64 " not counted: %s", l->flaws[i], request_flaw_text((enum request_flaw)i));
+    if (l->n_salted)
+        log_info("%" PRId64 " request%s with a cache salt: those with different salts share nothing", l->n_salted,
+                 l->n_salted == 1 ? "" : "s");
+    say_unknown(l);
     summary_int("logs_unread", rq->n_unread);
+    summary_int("requests_found", rq->n_used + rq->n_left_out);
     summary_int("rows_left_out", rq->n_left_out);
     summary_int("rows_not_recognised", rq->n_unknown);
-    json_begin(summary_json(), "left_out", '{');
-    for (int i = 0; i < N_REQUEST_FLAWS; i++)
-        if (l->flaws[i])
-            json_put_int(summary_json(), request_flaw_text((enum request_flaw)i), l->flaws[i]);
-    json_end(summary_json(), '}');
+    put_flaws(l, "left_out", 0, REQUEST_ASIDE);
+    put_flaws(l, "not_counted", REQUEST_ASIDE, N_REQUEST_FLAWS);
 }
 
 bool request_logs_lack(const struct requests *rq)

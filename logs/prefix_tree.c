@@ -81,9 +81,8 @@ static uint64_t whole_key(uint64_t before, const char *rest, size_t n)
     return digest_xxh3(bytes, sizeof(before) + n);
 }
 
-int prefix_add(struct prefix_tree *t, const char *text, size_t n, struct err *err)
+int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err)
 {
-    uint64_t key = 0;
     int32_t node = -1;
     size_t i = 0;
 

@@ -40,9 +40,9 @@ int32_t prefix_find(const struct prefix_tree *t, uint64_t key);
 /* Goes from *node (-1: before the first chunk) to the node of the next chunk's key, which is added if it is new. */
 int prefix_step(struct prefix_tree *t, uint64_t key, int32_t *node, struct err *err) MUST_CHECK;
 
-/* Counts a text of n bytes, with the key 0 before its first chunk. Its last byte is not in any chunk: something must
+/* Counts a text of n bytes, with a key before its first chunk. Its last byte is not in any chunk: something must
  * follow a prefix. A text shorter than a chunk has no node. */
-int prefix_add(struct prefix_tree *t, const char *text, size_t n, struct err *err) MUST_CHECK;
+int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err) MUST_CHECK;
 
 struct prefix_choice {
     uint32_t min_uses;

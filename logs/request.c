@@ -1,10 +1,13 @@
 /* request.c - finds the requests in a line. Those that are not understood are counted, not guessed. */
+#include "base/digest.h"
 #include "base/parse.h"
 #include "logs/request_internal.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum {
     MAX_DEPTH = 4,
@@ -32,6 +35,7 @@ void request_line_release(struct request_line *l)
 {
     buf_release(&l->request.bytes);
     buf_release(&l->request.model);
+    map_release(&l->unknown);
     free(l->request.message.at);
     free(l->request.hash.at);
     *l = (struct request_line){ 0 };
@@ -57,13 +61,73 @@ static double time_of(const struct json *row)
 
 static int find(const struct request_finding *f, const struct json *row, int depth, struct err *err);
 
+/* ---- bodies, and the prompts made of them --------------------------------- */
+
+/* vLLM's id of a request, without the words that it puts before it; 0: none. */
+static uint64_t id_in(const char *text)
+{
+    static const char *const words[] = { "Request ", "Received request " }, *const kinds[] = { "chatcmpl-", "cmpl-" };
+    const char *id = NULL;
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(*words) && !id; i++)
+        id = strstr(text, words[i]) ? strstr(text, words[i]) + strlen(words[i]) : NULL;
+    if (!id || strncmp(id, "N/A", 3) == 0)
+        return 0;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
+        id += strncmp(id, kinds[i], strlen(kinds[i])) == 0 ? strlen(kinds[i]) : 0;
+    size_t n = strcspn(id, " :"), tail = n;
+    while (tail > 0 && isdigit((unsigned char)id[tail - 1]))
+        tail--;
+    n = n - tail == 1 && tail > 1 && id[tail - 1] == '-' ? tail - 1 : n; /* a completion's first prompt */
+    return digest_xxh3(id, n) | 1;
+}
+
+/* Notes how a body went, so that its prompt is known when it comes. */
+static void note_body(struct request_line *l, uint64_t id)
+{
+    struct request_log *log = &l->log;
+    struct request_paired *b = log->body.at;
+
+    log->has_bodies = true;
+    if (log->body.n == REQUEST_PAIRED)
+        memmove(b, b + 1, (size_t)--log->body.n * sizeof(*b));
+    b += log->body.n++;
+    *b = (struct request_paired){ .id = id, .flaw = l->refused };
+    memcpy(b->model, buf_str(&l->request.model), strnlen(buf_str(&l->request.model), REQUEST_MODEL_MAX - 1));
+}
+
+/* The prompt of a body has come. True: the body was refused, and `usable`, so the prompt counts in its place. */
+static bool take_refused(struct request_line *l, uint64_t id, bool usable)
+{
+    struct request_log *log = &l->log;
+    int i = 0;
+
+    while (i < log->body.n && log->body.at[i].id != id)
+        i++;
+    for (int k = 0; i == log->body.n && k < log->body.n; k++) /* those without an id come in order */
+        i = log->body.at[k].id == 0 ? k : i;
+    if (i == log->body.n)
+        return false;
+    const struct request_paired b = log->body.at[i];
+    memmove(&log->body.at[i], &log->body.at[i + 1], (size_t)(--log->body.n - i) * sizeof(b));
+    if (b.flaw >= REQUEST_ASIDE || !usable)
+        return false;
+    l->flaws[b.flaw]--;
+    l->n_flawed--;
+    buf_clear(&l->request.model);
+    buf_adds(&l->request.model, b.model);
+    return true;
+}
+
+/* ---- lines ---------------------------------------------------------------- */
+
 /* The same for the row of a line; notes what it is if it has no request. */
 static int find_in_row(const struct request_finding *f, const struct json *row, int depth, struct err *err)
 {
     struct request_line *l = f->l;
-    int64_t before = l->n_requests + l->n_flawed;
+    int64_t before = l->n_found;
     int code = find(f, row, depth, err);
-    if (code || l->n_requests + l->n_flawed > before)
+    if (code || l->n_found > before)
         return code;
     request_note_row(&l->log, row);
     return l->asks ? request_flawed(f, REQUEST_UNKNOWN) : 0;
@@ -124,6 +188,7 @@ static int find_in_line(const struct request_finding *f, const char *text, int d
 {
     static const char mark[] = "prompt: ", ids[] = "None, prompt_token_ids: [";
     struct request_log *log = &f->l->log;
+    struct request_line *l = f->l;
     const char *json = json_in(text), *prompt = strstr(text, mark);
     const char *quoted = prompt ? prompt + sizeof(mark) - 1 : "";
     bool is_body = json && ends(text, json, " JSON body: ");
@@ -131,19 +196,22 @@ static int find_in_line(const struct request_finding *f, const char *text, int d
     if (isnan(f->l->request.time))
         f->l->request.time = request_time_before(text, log->newest);
     if (json && (!prompt || json < prompt)) {
+        l->refused = N_REQUEST_FLAWS;
         int code = find_at_end(f, json, depth, err);
-        log->has_bodies |= is_body && code != NOT_JSON;
+        log->lacks[LACK_VLLM_REST] += is_body && code == NOT_JSON;
+        if (is_body && code == NOT_JSON)
+            code = request_flawed(f, REQUEST_CUT);
+        if (is_body)
+            note_body(l, id_in(text));
         if (code != NOT_JSON)
             return code;
-        log->lacks[LACK_VLLM_REST] += is_body;
-        if (is_body)
-            return request_flawed(f, REQUEST_CUT);
     }
-    if ((*quoted == '\'' || *quoted == '"') && strstr(text, "equest"))
-        return log->has_bodies ? 0 : request_give_vllm(f, quoted, err);
+    bool is_text = *quoted == '\'' || *quoted == '"';
+    if (is_text && strstr(text, "equest"))
+        return log->has_bodies && !take_refused(l, id_in(text), true) ? 0 : request_give_vllm(f, quoted, err);
     request_note_text(log, text);
     if (strncmp(quoted, ids, sizeof(ids) - 1) == 0)
-        return log->has_bodies ? 0 : request_flawed(f, REQUEST_TOKENS);
+        return log->has_bodies ? 0 : request_give_ids(f, quoted + sizeof(ids) - 2, err);
     return json ? find_cut(f, json) : 0;
 }
 
@@ -162,9 +230,9 @@ static int find_wrapped(const struct request_finding *f, const struct json *row,
 {
     static const char *const names[] = { REQUEST_WRAPPERS };
     const struct request_line *l = f->l;
-    int64_t before = l->n_requests + l->n_flawed;
+    int64_t before = l->n_found;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && l->n_requests + l->n_flawed == before; i++) {
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && l->n_found == before; i++) {
         const struct json *v = json_get(row, names[i]);
         int code = 0;
         if (json_is_object(v))
@@ -177,18 +245,6 @@ static int find_wrapped(const struct request_finding *f, const struct json *row,
     return 0;
 }
 
-/* `messages` may be a text with the list in it, as LiteLLM's database keeps it. */
-static int find_messages(const struct request_finding *f, const struct json *row, const struct json *messages,
-                         struct err *err)
-{
-    if (!json_text(messages))
-        return request_read_messages(f, row, messages, err);
-    struct json *list = json_parse(json_text(messages), strlen(json_text(messages)), err);
-    int code = json_is_array(list) ? request_read_messages(f, row, list, err) : 0;
-    json_free(list);
-    return code;
-}
-
 /* SGLang logs a request three times: the body as it came, the prompt or its ids, and at the end both with the answer;
  * older versions do not log the body, and the text of a conversation only at the end. True: this one counts. */
 static bool is_counted(const struct request_finding *f, const struct json *row, const char *event)
@@ -196,35 +252,80 @@ static bool is_counted(const struct request_finding *f, const struct json *row, 
     struct request_log *log = &f->l->log;
     const struct json *obj = json_get(row, "obj");
 
-    if (strcmp(event, "request.received.openai") == 0) {
-        log->has_bodies = true;
-        log->n_pending++;
-        return true;
-    }
-    if (strcmp(event, "request.received") == 0) {
-        bool again = log->n_pending > 0;
-        log->n_pending -= again;
-        return !again;
-    }
-    return strcmp(event, "request.finished") != 0 || (!log->has_bodies && json_is_array(json_get(obj, "input_ids")));
+    if (strcmp(event, "request.received") == 0)
+        return log->body.n == 0 || take_refused(f->l, log->body.at[0].id, json_text(json_get(obj, "text")) != NULL);
+    return strcmp(event, "request.finished") != 0 ||
+           (!log->has_bodies && !f->l->bytes_suffice && json_is_array(json_get(obj, "input_ids")));
 }
 
-static int find_event(const struct request_finding *f, const struct json *row, int depth, struct err *err)
+/* Did the server refuse the request, or fail? As nginx, LiteLLM and others say it. */
+static bool has_failed(const struct json *row)
+{
+    static const char *const names[] = { "status", "status_code", "response_status", "statusCode", "http_status" };
+    static const char *const errors[] = { "error", "error_str", "exception" };
+    static const char *const words[] = { "failure", "failed", "error" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+        const struct json *v = json_get(row, names[i]);
+        double code = json_text(v) ? strtod(json_text(v), NULL) : json_is_number(v) ? json_real(v) : 0;
+        if (code >= 100 && code < 600 && (code < 200 || code >= 300))
+            return true;
+        for (size_t w = 0; json_text(v) && w < sizeof(words) / sizeof(*words); w++)
+            if (strcasecmp(json_text(v), words[w]) == 0)
+                return true;
+    }
+    for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++)
+        if (json_text(json_get(row, errors[i])) ? request_says(json_get(row, errors[i]))
+                                                : json_count(json_get(row, errors[i])) > 0)
+            return true;
+    return json_is_object(json_get(row, "response")) && has_failed(json_get(row, "response"));
+}
+
+static bool is_responses_path(const struct json *row)
+{
+    static const char *const names[] = { "url", "path", "uri", "request_uri" };
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+        if (json_text(json_get(row, names[i])) && strstr(json_text(json_get(row, names[i])), "/responses"))
+            return true;
+    return false;
+}
+
+/* What a row says of the request in it. */
+static struct request_finding about(const struct request_finding *f, const struct json *row)
 {
     const char *event = json_text(json_get(row, "event"));
     struct request_finding in = *f;
 
-    in.of_sglang = f->of_sglang || (event && strncmp(event, "request.", strlen("request.")) == 0);
-    if (event && !is_counted(f, row, event))
+    in.of_sglang |= event && strncmp(event, "request.", strlen("request.")) == 0;
+    in.of_responses |= is_responses_path(row);
+    in.of_gateway |= json_text(json_get(row, "call_type")) != NULL;
+    in.failed |= has_failed(row);
+    return in;
+}
+
+static int find_event(const struct request_finding *in, const struct json *row, int depth, struct err *err)
+{
+    const char *event = json_text(json_get(row, "event"));
+    bool is_body = event && strcmp(event, "request.received.openai") == 0;
+    struct request_line *l = in->l;
+
+    if (event && in->of_sglang && !is_counted(in, row, event))
         return 0;
-    return find_wrapped(&in, row, depth, err);
+    l->refused = N_REQUEST_FLAWS;
+    int code = find_wrapped(in, row, depth, err);
+    if (is_body && !code)
+        note_body(l, 0);
+    return code;
 }
 
 static int find(const struct request_finding *f, const struct json *row, int depth, struct err *err)
 {
     struct request *r = &f->l->request;
-    const struct json *messages = json_get(row, "messages"), *prompt = json_get(row, "prompt");
-    const char *model = json_text(json_get(row, "model")), *text = json_text(json_get(row, "text"));
+    const struct request_finding in = about(f, row);
+    const struct json *body = in.of_gateway ? json_get(row, "proxy_server_request") : NULL;
+    const char *model = json_text(json_get(row, "model"));
+    int64_t before = f->l->n_found;
 
     if (depth > MAX_DEPTH)
         return 0;
@@ -237,13 +338,12 @@ static int find(const struct request_finding *f, const struct json *row, int dep
     }
     if (json_is_array(json_get(row, "hash_ids")))
         return request_read_trace(f, row, json_get(row, "hash_ids"), err);
-    if (json_is_array(messages) || json_text(messages))
-        return find_messages(f, row, messages, err);
-    if (json_is_array(prompt) || json_text(prompt))
-        return request_read_prompt(f, prompt, err);
-    if (text && json_get(row, "sampling_params"))
-        return request_give_prompt(f, text, err);
-    return find_event(f, row, depth, err);
+    int code = json_is_object(body) ? find(&in, body, depth + 1, err) : 0; /* as it came, with its tools */
+    if (code || f->l->n_found > before)
+        return code;
+    if (request_read_body(&in, row, err))
+        return err->code;
+    return find_event(&in, row, depth, err);
 }
 
 int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,

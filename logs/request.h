@@ -1,12 +1,14 @@
 /* request.h - the requests in one line of a request log of any server or proxy.
  *
  * A line is JSON, perhaps after a time and a name, or vLLM's own ("Request ID details: prompt: '...', ..."). In JSON
- * the request is the object that has `messages`, `prompt` or SGLang's `text`: the row itself, or the value of one of
- * REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it, up to four deep. docs/requests.md has an
- * example of each log. vLLM and SGLang log a request more than once; the body as it came is preferred, then the prompt.
+ * the request is the object that is a body of some API, with `messages`, `prompt`, `input` ...: the row itself, or the
+ * value of one of REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it, up to four deep.
+ * docs/requests.md has an example of each log. vLLM and SGLang log a request more than once; the body as it came is
+ * preferred, then the prompt.
  *
  * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
- * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text.
+ * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text. A salt or an
+ * adapter, which keeps the caches of equal prompts apart, is a digest beside it.
  *
  * Mooncake's traces have no texts: `hash_ids` has an id for each block of 512 tokens, `input_length` the tokens,
  * `output_length` those of the answer, and `timestamp` milliseconds from any moment. Traces with blocks of another size
@@ -32,28 +34,36 @@ enum {
     REQUEST_MARK = 2,    // bytes before the text of a message
     REQUEST_BLOCK = 512, // tokens, where a trace does not say
     REQUEST_TOKENS_MAX = 1 << 30,
+    REQUEST_MEDIUM_TOKENS = 1024, // what an image, a sound or a file counts where bytes suffice
+    REQUEST_UNKNOWN_MAX = 16,     // names of unknown fields; the last place counts all others
+    REQUEST_PAIRED = 64,          // bodies whose prompts have not come yet
+    REQUEST_MODEL_MAX = 128,
 };
 
 /* Why a prompt cannot be made from the log alone. */
 #define REQUEST_FLAWS(X)                                                                                               \
     X(REQUEST_TOOLS, "tools, which every chat template writes in its own way")                                         \
-    X(REQUEST_MEDIA, "images, audio or files")                                                                         \
+    X(REQUEST_MEDIA, "images, audio, files or embeddings")                                                             \
     X(REQUEST_TOKENS, "token ids instead of text")                                                                     \
     X(REQUEST_ROLES, "roles other than system, user and assistant, or a system message that is not the first")         \
     X(REQUEST_THOUGHTS, "reasoning in an assistant message")                                                           \
-    X(REQUEST_TEMPLATE, "a chat template of its own")                                                                  \
+    X(REQUEST_TEMPLATE, "a chat template, documents or a suffix of its own")                                           \
+    X(REQUEST_ELSEWHERE, "parts that only the server has, or that it cuts off (previous_response_id ...)")             \
     X(REQUEST_DATE, "another date_string than the date of the chat template")                                          \
     X(REQUEST_END, "the last message is not the user's")                                                               \
     X(REQUEST_CUT, "a prompt that the log cut short or left out")                                                      \
     X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
     X(REQUEST_BLOCKS, "hash ids that are not one for each block of its input_length")                                  \
-    X(REQUEST_UNKNOWN, "prompts in a form that is not recognised (docs/requests.md)")
+    X(REQUEST_UNKNOWN, "prompts in a form that is not recognised (docs/requests.md)")                                  \
+    X(REQUEST_ADAPTER, "requests to a LoRA adapter, or with an extra_key, find no cache of the model")                 \
+    X(REQUEST_FAILED, "requests that failed are no uses")
 
 enum request_flaw {
 #define X(name, text) name,
     REQUEST_FLAWS(X)
 #undef X
-        N_REQUEST_FLAWS
+        N_REQUEST_FLAWS,
+    REQUEST_ASIDE = REQUEST_ADAPTER, // from here on nothing is missing: they would not use a cache
 };
 const char *request_flaw_text(enum request_flaw flaw);
 
@@ -68,6 +78,8 @@ const char *request_flaw_text(enum request_flaw flaw);
       "start it with `--log-requests --log-requests-level 3 --log-requests-format json`")                              \
     X(LACK_LITELLM, "rows of LiteLLM without messages",                                                                \
       "set `store_prompts_in_spend_logs: true` in its general_settings, and no `turn_off_message_logging`")            \
+    X(LACK_LITELLM_REST, "texts that LiteLLM cut",                                                                     \
+      "set MAX_STRING_LENGTH_PROMPT_IN_DB=100000000 in the environment of its proxy")                                  \
     X(LACK_NGINX, "lines of a web server without bodies",                                                              \
       "add a log_format with escape=json and $request_body (docs/requests.md)")                                        \
     X(LACK_API, "only the access lines of vLLM, SGLang or LiteLLM",                                                    \
@@ -87,13 +99,21 @@ struct request_log {
     int64_t n_requests, n_timeless; // those that the caller wants; of these, without a time
     int64_t n_prompts;              // wanted or not
     int64_t lacks[N_REQUEST_LACKS]; // lines
-    bool has_bodies;                // vLLM or SGLang logs bodies, so the prompts that it makes of them are ignored
-    int64_t n_pending;              // bodies of SGLang whose prompt has not come yet
-    bool sglang_cuts;               // SGLang cut a prompt in its middle
-    size_t longest;                 // characters of the longest prompt that vLLM logged as text
-    int64_t n_longest, n_vllm;      // how many have this length; how many there are
-    char longest_end;               // last byte of the first of them
-    bool ends_differ;               // another one ends with another byte
+    bool has_bodies;                // vLLM or SGLang logs bodies: of the prompts made of them those count whose body
+                                    // was refused
+    struct {
+        struct request_paired {
+            uint64_t id; // a digest; 0: the log has none
+            int flaw;    // why it was refused; N_REQUEST_FLAWS: it was not
+            char model[REQUEST_MODEL_MAX];
+        } at[REQUEST_PAIRED]; // the oldest are forgotten
+        int n;
+    } body;
+    bool sglang_cuts;          // SGLang cut a prompt in its middle
+    size_t longest;            // characters of the longest prompt that vLLM logged as text
+    int64_t n_longest, n_vllm; // how many have this length; how many there are
+    char longest_end;          // last byte of the first of them
+    bool ends_differ;          // another one ends with another byte
 };
 
 /* What a log has in place of whole prompts, N_REQUEST_LACKS: nothing known. */
@@ -119,22 +139,33 @@ struct request {
     int64_t n_tokens;        // of a trace
     int32_t block, n_output; // tokens of its blocks, and of the answer; 0: unknown
     struct buf model;        // the model asked; "": unknown
+    size_t n_front;          // bytes that stand before all messages: tools
+    uint64_t apart;          // only requests with the same one share a cache: a digest of salt and adapter
+    bool salted;             // it has a cache salt
+    bool opaque;             // some bytes are no text: ids, media
     double time;             // seconds since 1970; NaN: unknown
 };
 
 /* The request being read, and counts over all lines. */
 struct request_line {
     /* set by the caller */
-    bool hashes;      // take requests of traces without texts, too; false: they are flawed
-    const char *date; // requests with another date_string than the chat template's are flawed; NULL: not looked at
+    bool hashes;        // take requests of traces without texts, too; false: they are flawed
+    bool bytes_suffice; // only equal beginnings matter: tools, reasoning, ids and media become bytes instead of flaws
+    const char *date;   // requests with another date_string than the chat template's are flawed; NULL: not looked at
     const struct map *wanted; // models; flaws of requests to others do not count; NULL or empty: all do
     /* results */
     struct request request;
     struct request_log log;
     int64_t flaws[N_REQUEST_FLAWS];
-    int64_t n_requests; // with a prompt; flawed ones not counted
-    int64_t n_flawed;   // all flaws
-    bool asks;          // something in the line looks like a prompt
+    int64_t n_requests;                     // with a prompt; flawed ones not counted
+    int64_t n_flawed;                       // all flaws
+    int64_t n_failed;                       // the server refused them, or gave no answer: no uses, and not left out
+    int64_t n_salted;                       // of n_requests
+    int64_t n_found;                        // all of these, wanted or not
+    struct map unknown;                     // names of fields that are not known; "": not a plain name
+    int64_t n_unknown[REQUEST_UNKNOWN_MAX]; // requests with each; the last: with others
+    int refused;                            // the flaw of the body just read, or N_REQUEST_FLAWS
+    bool asks;                              // something in the line looks like a prompt
 };
 
 typedef int request_visit(void *arg, const struct request *r, struct err *err);

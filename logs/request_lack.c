@@ -99,6 +99,8 @@ enum request_lack request_log_lack(const struct request_log *log)
         return LACK_VLLM_REST;
     if (log->sglang_cuts)
         return LACK_SGLANG;
+    if (log->lacks[LACK_LITELLM_REST])
+        return LACK_LITELLM_REST;
     if (log->n_prompts)
         return N_REQUEST_LACKS;
     if (log->lacks[LACK_VLLM_IDS]) /* beside as many lines with parameters */

@@ -1,4 +1,5 @@
 /* request_vllm.c - prompts as vLLM writes them into a line: Python's repr() of a text. */
+#include "base/digest.h"
 #include "base/utf8.h"
 #include "logs/request_internal.h"
 
@@ -33,8 +34,8 @@ static int unescape(const char **s)
     return point > 0 && point <= 0x10ffff && !(point >= 0xd800 && point < 0xe000) ? point : -1;
 }
 
-/* Takes a text as Python's repr() writes it. False: its end is missing. */
-static bool take_repr(struct buf *out, const char *s)
+/* Takes a text as Python's repr() writes it. Returns what follows it; NULL: its end is missing. */
+static const char *take_repr(struct buf *out, const char *s)
 {
     char quote = *s++, bytes[4];
 
@@ -48,10 +49,10 @@ static bool take_repr(struct buf *out, const char *s)
         s++;
         int point = unescape(&s);
         if (point < 0)
-            return false;
+            return NULL;
         buf_add(out, bytes, (size_t)utf8_encode((uint32_t)point, bytes));
     }
-    return *s == quote;
+    return *s == quote ? s + 1 : NULL;
 }
 
 /* Notes how long vLLM's prompts are: --max-log-len gives many the same length, and ends them anywhere. */
@@ -73,11 +74,18 @@ static void note_length(struct request_log *log, const struct buf *text)
 
 int request_give_vllm(const struct request_finding *f, const char *quoted, struct err *err)
 {
+    struct request *r = &f->l->request;
     struct buf text = { 0 };
     int code = 0;
 
-    if (!take_repr(&text, quoted))
+    request_begin(r);
+    const char *rest = take_repr(&text, quoted), *adapter = rest ? strstr(rest, "lora_request: LoRARequest(") : NULL;
+    if (adapter && f->l->bytes_suffice)
+        r->apart = digest_xxh3(adapter, strcspn(adapter, ")"));
+    if (!rest)
         code = request_flawed(f, REQUEST_CUT);
+    else if (adapter && !f->l->bytes_suffice)
+        code = request_flawed(f, REQUEST_ADAPTER);
     else if (buf_failed(&text))
         code = err_nomem(err);
     else if (text.n > 0) {

@@ -18,7 +18,7 @@ static int count(void *arg, const struct request *r, struct err *err)
 
     rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
-    return prefix_add(&rq->tree, buf_str(&r->bytes), r->bytes.n, err);
+    return prefix_add(&rq->tree, r->apart, buf_str(&r->bytes), r->bytes.n, err);
 }
 
 static int choose(struct requests *rq, struct err *err)
@@ -46,7 +46,7 @@ static int choose(struct requests *rq, struct err *err)
 
 struct requests_slot *requests_slot_of(const struct requests *rq, const struct request *r)
 {
-    uint64_t key = 0;
+    uint64_t key = r->apart;
     int32_t found = -1;
 
     for (size_t i = 0; i + PREFIX_CHUNK < r->bytes.n; i += PREFIX_CHUNK) {

@@ -23,7 +23,7 @@ static uint64_t hash_key(uint64_t before, double id)
 /* Goes through the blocks of a prompt. *block: its last one, or -1. */
 static int walk(struct gain_log *g, const struct request *r, int32_t *block, struct err *err)
 {
-    uint64_t key = digest_xxh3(buf_str(&r->model), r->model.n); // different models have nothing in common
+    uint64_t key = digest_xxh3_seeded(buf_str(&r->model), r->model.n, r->apart); // others have nothing in common
 
     *block = -1;
     for (int i = 0; i < r->hash.n; i++) {
@@ -72,7 +72,8 @@ static int take(void *arg, const struct request *r, struct err *err)
     if (isnan(q.at) && g->requests.n > 0)
         q.at = g->requests.at[g->requests.n - 1].at;
     if (!trace) {
-        sample(g, r);
+        if (!r->opaque)
+            sample(g, r);
         if (!stamps_take(&g->stamps, r->bytes.at, r->bytes.n))
             return err_nomem(err);
     }
@@ -107,7 +108,7 @@ static int keep_parents(struct gain_log *g, struct err *err)
 int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
 {
     g->rng = rng_new(SEED);
-    rq->line.hashes = true;
+    rq->line.hashes = rq->line.bytes_suffice = true;
     if (requests_visit(rq, take, g, err))
         return err->code;
     if (g->requests.n == 0)

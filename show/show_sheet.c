@@ -167,6 +167,16 @@ void sheet_int(struct sheet *s, const char *key, int64_t v)
     put_number(s, key, v >= 0, (double)v, text);
 }
 
+void sheet_part(struct sheet *s, const char *key, int64_t v, int64_t of)
+{
+    char text[TEXT_SHORT], name[TEXT_SHORT];
+
+    snprintf(text, sizeof(text), of > v ? "%lld of %lld" : "%lld", (long long)v, (long long)of);
+    put_number(s, key, true, (double)v, text);
+    snprintf(name, sizeof(name), "%s_of", key);
+    json_put_int(&s->out, name, of);
+}
+
 void sheet_bytes(struct sheet *s, const char *key, int64_t v)
 {
     char text[TEXT_SHORT];

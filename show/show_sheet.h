@@ -44,6 +44,7 @@ void sheet_release(struct sheet *s);
 void sheet_text(struct sheet *s, const char *key, const char *v);
 void sheet_bool(struct sheet *s, const char *key, bool v); // yes, no
 void sheet_int(struct sheet *s, const char *key, int64_t v);
+void sheet_part(struct sheet *s, const char *key, int64_t v, int64_t of);  // 5 of 14; JSON has key and key_of
 void sheet_bytes(struct sheet *s, const char *key, int64_t v);             // 94 MiB
 void sheet_rate(struct sheet *s, const char *key, double v);               // 1.3 GiB/s
 void sheet_seconds(struct sheet *s, const char *key, double v);            // 1.3 s

@@ -90,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     if (requests_open(&rq, path, &err) == 0 && requests_find(&rq, &err) == 0 && requests_write(&rq, &sink, &err))
         abort(); /* what was read twice is there a third time */
     int64_t flawed = 0;
-    for (int i = 0; i < N_REQUEST_FLAWS; i++)
+    for (int i = 0; i < REQUEST_ASIDE; i++)
         flawed += rq.line.flaws[i];
     if (flawed != rq.line.n_flawed || rq.n_unknown > rq.n_left_out)
         abort();

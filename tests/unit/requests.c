@@ -43,7 +43,7 @@ static struct prefix_tree tree_of(const struct texts *t)
     struct err err;
 
     for (int i = 0; i < TEXTS; i++)
-        cr_assert_eq(prefix_add(&tree, t->at[i], t->n[i], &err), 0);
+        cr_assert_eq(prefix_add(&tree, 0, t->at[i], t->n[i], &err), 0);
     return tree;
 }
 
@@ -127,7 +127,7 @@ Test(requests, the_best_have_the_largest_bytes_times_uses)
         size_t n = (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK;
         memset(text, i < 4 ? 'a' : i < 7 ? 'b' : 'c', sizeof(text));
         text[n] = (char)('0' + i);
-        cr_assert_eq(prefix_add(&tree, text, n + 1, &err), 0);
+        cr_assert_eq(prefix_add(&tree, 0, text, n + 1, &err), 0);
     }
     cr_assert_eq(tree.n, 10 + 9);
     const struct prefix_choice choice = { .min_uses = 2, .top = 1 };
@@ -150,14 +150,14 @@ Test(requests, equal_texts_count_for_the_beginning_before_them)
     for (int i = 0; i < 6; i++) { /* 'x' four times, 'y' and 'z' once */
         memset(text, 'd', PREFIX_CHUNK);
         memset(text + PREFIX_CHUNK, i < 4 ? 'x' : 'x' + i - 3, PREFIX_CHUNK + 1);
-        cr_assert_eq(prefix_add(&tree, text, sizeof(text), &err), 0);
+        cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
     }
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
     cr_assert_eq(mark[prefix_find(&tree, prefix_key(0, text))], 0);
     prefix_tree_release(&tree);
 
-    cr_assert_eq(prefix_add(&tree, text, sizeof(text), &err), 0);
-    cr_assert_eq(prefix_add(&tree, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 0, "equal texts alone are no context");
     prefix_tree_release(&tree);
 }
@@ -258,12 +258,30 @@ static int see(void *arg, const struct request *r, struct err *err)
     return 0;
 }
 
+struct holds {
+    const char *line, *want;
+    int flaw; // -1: none
+};
+
+static void check_line(const struct holds *c, bool bytes_suffice)
+{
+    struct request_line l = { .bytes_suffice = bytes_suffice };
+    struct seen s = { 0 };
+    struct err err;
+    const struct request_visitor visitor = { see, &s };
+
+    cr_assert_eq(request_read(&l, c->line, strlen(c->line), &visitor, &err), 0, "%s", c->line);
+    cr_assert_str_eq(buf_str(&s.text), c->want, "%s", c->line);
+    for (int f = 0; f < N_REQUEST_FLAWS; f++)
+        cr_assert_eq(l.flaws[f], f == c->flaw, "%s: flaw %d", c->line, f);
+    cr_assert_eq(l.n_flawed, c->flaw >= 0 && c->flaw < REQUEST_ASIDE);
+    buf_release(&s.text);
+    request_line_release(&l);
+}
+
 Test(requests, what_a_line_holds)
 {
-    static const struct {
-        const char *line, *want;
-        int flaw; // -1: none
-    } cases[] = {
+    static const struct holds cases[] = {
         { "{\"messages\":[{\"role\":\"system\",\"content\":\"s\"},{\"role\":\"user\",\"content\":\"u\"}],\"model\":"
           "\"m\"}",
           "s[s]u[u]@m;", -1 },
@@ -300,8 +318,10 @@ Test(requests, what_a_line_holds)
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"redacted-by-litellm\"}]}", "", REQUEST_CUT },
         { "Request 1 details: prompt: None, prompt_token_ids: [1, 2]", "", REQUEST_TOKENS },
         { "{\"model\":\"m\",\"input\":\"a question\"}", "", REQUEST_UNKNOWN },
-        { "{\"body\":\"{\\\"contents\\\":[{\\\"parts\\\":[]}]}\"}", "", REQUEST_UNKNOWN },
-        { "INFO: {\"inputs\":\"a question\",\"parameters\":{}}", "", REQUEST_UNKNOWN },
+        { "{\"body\":\"{\\\"contents\\\":[{\\\"parts\\\":[]}]}\"}", "", REQUEST_TOOLS },
+        { "{\"contents\":[5]}", "", REQUEST_UNKNOWN },
+        { "INFO: {\"inputs\":\"a question\",\"parameters\":{}}", "p[a question];", -1 },
+        { "INFO: {\"inputs\":\"a question\"}", "", REQUEST_UNKNOWN },
         { "{\"input\":\"a question\",\"log\":\"at {\\\"status\\\":200}\"}", "", REQUEST_UNKNOWN },
         { "{\"messages\":\"a question\"}", "", REQUEST_UNKNOWN },
         { "{\"messages\":\"{}\",\"call_type\":\"acompletion\"}", "", -1 },
@@ -316,19 +336,83 @@ Test(requests, what_a_line_holds)
         { "", "", -1 },
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-        struct request_line l = { 0 };
-        struct seen s = { 0 };
-        struct err err;
-        const struct request_visitor visitor = { see, &s };
-        cr_assert_eq(request_read(&l, cases[i].line, strlen(cases[i].line), &visitor, &err), 0, "%s", cases[i].line);
-        cr_assert_str_eq(buf_str(&s.text), cases[i].want, "%s", cases[i].line);
-        for (int f = 0; f < N_REQUEST_FLAWS; f++)
-            cr_assert_eq(l.flaws[f], f == cases[i].flaw, "%s: flaw %d", cases[i].line, f);
-        cr_assert_eq(l.n_flawed, cases[i].flaw >= 0);
-        buf_release(&s.text);
-        request_line_release(&l);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        check_line(&cases[i], false);
+}
+
+/* Where only equal beginnings matter, what a template writes in its own way becomes bytes. */
+Test(requests, bytes_stand_for_what_has_no_text)
+{
+#define USER "{\"role\":\"user\",\"content\":\"u\"}"
+#define DONE "{\"role\":\"assistant\",\"content\":"
+    static const struct holds cases[] = {
+        { "{\"tools\":[ {\"a\": 1} ],\"messages\":[" USER "]}", "p[[{\"a\":1}]]u[u];", -1 },
+        { "{\"messages\":[" USER "],\"tools\":[1],\"chat_template\":\"t\"}", "p[[1]\"t\"]u[u];", -1 },
+        { "{\"chat_template_kwargs\":{\"documents\":[2]},\"messages\":[" USER "]}", "p[[2]]u[u];", -1 },
+        { "{\"tools\":[1],\"prompt\":[\"a\",\"b\"]}", "p[[1]]p[a];p[[1]]p[b];", -1 },
+        { "{\"messages\":[{\"role\":\"developer\",\"content\":\"d\"}," USER "]}", "p[developerd]u[u];", -1 },
+        { "{\"messages\":[" USER "," DONE "null,\"reasoning_content\":\"r\",\"tool_calls\":[{\"id\":\"i\"}]},"
+          "{\"role\":\"tool\",\"content\":\"x\"}]}",
+          "u[u]a[r[{\"id\":\"i\"}]]p[toolx];", -1 },
+        { "{\"messages\":[" USER "," DONE "\"<think>r</think>a\"}]}", "u[u]a[<think>r</think>a];", -1 },
+        { "{\"messages\":[" DONE
+          "[{\"type\":\"thinking\",\"thinking\":\"t\"},{\"type\":\"tool_use\",\"cache_control\":{},"
+          "\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"content\":[{\"text\":\"x\"}]}]}]}",
+          "a[\ntype:\"thinking\"\nthinking:\"t\"\n\ntype:\"tool_use\"\ninput:{}]u[\ntype:\"tool_result\"\ncontent:x];",
+          -1 },
+        { "{\"store\":true,\"input\":[{\"type\":\"function_call\",\"name\":\"n\"},{\"role\":\"user\",\"content\":\"u\"}]}",
+          "p[\ntype:\"function_call\"\nname:\"n\"]u[u];", -1 },
+        { "{\"store\":true,\"input\":[{\"type\":\"item_reference\",\"id\":\"n\"}]}", "", REQUEST_ELSEWHERE },
+        { "{\"messages\":[" USER "],\"previous_response_id\":\"r\"}", "", REQUEST_ELSEWHERE },
+        { "{\"prompt\":[1094795585,\"x\"]}", "p[AAAAx];", -1 },
+        { "{\"prompt\":[[1094795585],[1111638594]]}", "p[AAAA];p[BBBB];", -1 },
+        { "{\"event\":\"request.received\",\"obj\":{\"input_ids\":[1094795585],\"sampling_params\":{}}}", "p[AAAA];",
+          -1 },
+        { "{\"event\":\"request.finished\",\"obj\":{\"text\":\"t\",\"input_ids\":[1],\"sampling_params\":{}}}", "",
+          -1 },
+        { "Request 1 details: prompt: None, prompt_token_ids: [1094795585, 1094795585], prompt_embeds", "p[AAAAAAAA];",
+          -1 },
+        { "Request 1 details: prompt: None, prompt_token_ids: [1094795585, 10", "", REQUEST_CUT },
+        { "{\"messages\":[]}", "", REQUEST_END },
+    };
+#undef USER
+#undef DONE
+
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+        check_line(&cases[i], true);
+}
+
+static int measure(void *arg, const struct request *r, struct err *err)
+{
+    struct request *last = arg;
+
+    (void)err;
+    *last = *r;
+    last->n_front = r->bytes.n; /* the bytes themselves are the line's */
+    return 0;
+}
+
+Test(requests, media_have_a_size_and_adapters_a_key)
+{
+    static const char *const lines[] = {
+        "{\"messages\":[{\"role\":\"user\",\"content\":[{\"type\":\"image_url\",\"image_url\":{\"url\":\"x\"}}]}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"}],\"lora_path\":\"a\"}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"}],\"lora_path\":\"b\"}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"}]}",
+        "Received request 1: prompt: 'u', params: x, lora_request: LoRARequest(lora_name='a').",
+    };
+    struct request r[sizeof(lines) / sizeof(*lines)];
+    struct request_line l = { .bytes_suffice = true };
+    struct err err;
+
+    for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+        const struct request_visitor visitor = { measure, &r[i] };
+        cr_assert_eq(request_read(&l, lines[i], strlen(lines[i]), &visitor, &err), 0);
     }
+    cr_assert_eq(r[0].n_front, REQUEST_MARK + 4 * REQUEST_MEDIUM_TOKENS);
+    cr_assert(r[0].opaque && !r[1].opaque);
+    cr_assert(r[1].apart && r[1].apart != r[2].apart && !r[3].apart && r[4].apart);
+    request_line_release(&l);
 }
 
 Test(requests, a_damaged_line_is_said_without_its_words)

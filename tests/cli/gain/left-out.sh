@@ -17,17 +17,18 @@ noise = ["INFO:     10.0.0.1:5140 - \"POST /v1/chat/completions HTTP/1.1\" 200 O
          json.dumps({"time": 5, "status": "200", "request": "GET /health HTTP/1.1", "request_body": ""}),
          json.dumps({"level": "info", "msg": "prompt cache", "input": None, "prompt_tokens": 5}),
          json.dumps({"object": "chat.completion", "choices": [{"message": {"role": "assistant", "content": "No."}}]})]
-tools, unknown = body(1, tools=[{}]), {"model": "m", "input": text, "instructions": "Brief."}
+tools, lost = body(1, tools=[{}]), body(1, previous_response_id="resp_1")
+unknown = {"model": "m", "input": text}
 def put(name, rows):
     with open(name, "w") as f:
         f.writelines((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in rows)
 good = [body(i) for i in range(30)]
 put("clean", good + noise * 20)
-put("mixed", good + noise + [tools, unknown])
+put("mixed", good + noise + [lost, unknown])
 put("agent", [body(0), tools, tools, tools, unknown, "2026-11-27T05:58:00Z stdout P " + json.dumps(body(5))[:900]])
-put("two", good + [body(i, model="n", tools=[{}]) for i in range(30)])
-put("tenth", good[:18] + [tools, unknown])
-put("more", good[:17] + [tools, unknown])
+put("two", good + [body(i, model="n", previous_response_id="r") for i in range(30)])
+put("tenth", good[:18] + [lost, unknown])
+put("more", good[:17] + [lost, unknown])
 END
 say() { grep -v ': \(assumed\|not counted\|which\|next\|evp-plan\|warning: \(reading\|the cache at\|of the contexts\)\)' err | grep -v 'TTFT\|prefixes\|contexts with'; }
 gain() { evp-gain "$@" --model synthetic:tiny --gpu L4 --dram 1M --summary gain.json; }
@@ -40,14 +41,14 @@ try() { # LOG OPTION...
 		echo "$tool $*: status $?, $(ls -d out-* 2>/dev/null) $(wc -c <out | sed 's/^ *0$/nothing/; s/[0-9][0-9]*/a table/')"
 		say
 		grep '^  \(requests\|left out\|not recognised\) ' out
-		python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["result"]; print({k: r[k] for k in ("rows_left_out", "rows_not_recognised", "left_out", "requests") if k in r})' $tool.json
+		python3 -c 'import json, sys; r = json.load(open(sys.argv[1]))["result"]; print({k: r[k] for k in ("rows_left_out", "rows_not_recognised", "left_out", "requests", "requests_found") if k in r})' $tool.json
 	done
 }
 try clean
 try mixed
 try agent
 try agent --partial
-gain mixed --json 2>/dev/null | tr , '\n' | grep 'n_requests\|n_left_out\|n_not_rec'
+gain mixed --json 2>/dev/null | tr , '\n' | grep 'n_requests\|reason\|n_left_out\|n_not_rec'
 echo "-- the other model's requests, and the border"
 gain two --dataset m 2>&1 >/dev/null | grep 'left out'
 gain two --dataset m >/dev/null 2>&1; echo "status $?"
