@@ -305,3 +305,13 @@ const char *text_real(char out[TEXT_SHORT], double v)
     put_point(out);
     return out;
 }
+
+bool text_among(const char *words, const char *word)
+{
+    size_t n = strlen(word);
+
+    for (const char *at = strstr(words, word); n > 0 && at; at = strstr(at + n, word))
+        if (at > words && at[-1] == ' ' && at[n] == ' ')
+            return true;
+    return false;
+}

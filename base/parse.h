@@ -59,4 +59,7 @@ const char *text_seconds(char out[TEXT_SHORT], double s);
 /* The shortest decimal that reads back as the same double: 0.3, 1e-09, 12. NAN and infinities give "null". */
 const char *text_real(char out[TEXT_SHORT], double v);
 
+/* Is a word among others? `words` has blanks between them, and around. */
+bool text_among(const char *words, const char *word);
+
 #endif

@@ -222,6 +222,7 @@ static void summarise(const struct import *im)
 {
     int64_t chars = 0, questions = 0;
     struct map datasets = { 0 };
+    struct buf unread = { 0 };
 
     for (int i = 0; i < im->contexts.n; i++) {
         const struct context *c = &im->contexts.at[i];
@@ -236,6 +237,11 @@ static void summarise(const struct import *im)
     summary_int("rows_left_out", im->n_left_out);
     log_info("imported %d context%s (%" PRId64 " question%s) from %d dataset%s, %" PRId64 " characters", im->contexts.n,
              plural(im->contexts.n), questions, plural(questions), datasets.n, plural(datasets.n), chars);
+    for (int i = 0; i < im->unread.n; i++)
+        buf_printf(&unread, "%s'%s'", i ? ", " : "", im->unread.at[i].key);
+    if (unread.n)
+        log_info("not read of the rows: %s", buf_str(&unread));
+    buf_release(&unread);
     if (im->n_left_out)
         log_warn("%" PRId64 " row%s left out", im->n_left_out, plural(im->n_left_out));
     if (cfg.output)

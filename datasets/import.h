@@ -39,6 +39,7 @@ struct import {
         int n, cap;
     } headers;          // of the streams of contexts in the input, for lineage
     int64_t n_left_out; // rows
+    struct map unread;  // names of fields of rows that hold texts and are not read, at most ROW_UNREAD_MAX
     struct map texts;   // SHA-256 of the text -> index in contexts
 };
 

@@ -84,7 +84,7 @@ struct row_position {
 static int add_row(struct import *im, const struct row_position *position, const struct json *row, const char *stem,
                    struct err *err)
 {
-    struct row_origin origin = { .stem = stem, .line = position->n };
+    struct row_origin origin = { .stem = stem, .line = position->n, .unread = &im->unread };
     struct buf label = { 0 };
     struct context c;
 

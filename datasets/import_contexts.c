@@ -76,6 +76,7 @@ void import_release(struct import *im)
     map_release(&im->wanted);
     map_release(&im->datasets);
     map_release(&im->texts);
+    map_release(&im->unread);
     for (int i = 0; i < im->headers.n; i++)
         json_free(im->headers.at[i]);
     free(im->headers.at);

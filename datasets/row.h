@@ -5,18 +5,24 @@
  *
  *     {"input": question, "context": document, "answers": [...], "dataset": name, "_id": id, ...}
  *
- * Without `dataset` the file's name is used, without `_id` the line's number. Other fields are ignored.
+ * Without `dataset` the file's name is used, without `_id` the line's number. `question` or `query` stand for an absent
+ * `input`, `answer` for `answers`; LongBench v2's `choice_A` to `choice_D` are appended to the question. Other fields
+ * are not read; those with texts are named.
  */
 #ifndef EVP_ROW_H
 #define EVP_ROW_H
 
+#include "base/map.h"
 #include "formats/context.h"
 
 #include <stdint.h>
 
+enum { ROW_UNREAD_MAX = 8 };
+
 struct row_origin {
     const char *stem; // name of the file without folder and extension
     int64_t line;
+    struct map *unread; // gets the names of texts that are not read, at most ROW_UNREAD_MAX; NULL: does not
 };
 
 /* The caller releases *c; it is zeroed after a failure. ERR_FORMAT: the row cannot be used. */

@@ -5,6 +5,7 @@
  * counted, and its request is used.
  */
 #include "base/digest.h"
+#include "base/parse.h"
 #include "logs/request_internal.h"
 
 #include <string.h>
@@ -53,8 +54,7 @@ static const char fine[] =
     " ";
 
 /* Objects whose fields are fields of the body. */
-static const char *const inside[] = { "chat_template_kwargs", "extra_body", "model_parameters", "optional_params",
-                                      "parameters" };
+static const char inside[] = " chat_template_kwargs extra_body model_parameters optional_params parameters ";
 
 enum { FIELD_SALT = N_REQUEST_FLAWS }; // requests with another value share nothing
 
@@ -105,25 +105,6 @@ bool request_says(const struct json *v)
     return json_is_text(v) ? *json_text(v) != '\0' : json_true(v) || json_count(v) > 0 || json_is_number(v);
 }
 
-static bool is_fine(const char *name)
-{
-    size_t n = strlen(name);
-
-    for (const char *at = strstr(fine, name); n > 0 && at; at = strstr(at + n, name))
-        if (at[-1] == ' ' && at[n] == ' ')
-            return true;
-    return false;
-}
-
-static bool is_inside(const char *name)
-{
-    bool found = false;
-
-    for (size_t i = 0; i < sizeof(inside) / sizeof(*inside); i++)
-        found |= strcmp(inside[i], name) == 0;
-    return found;
-}
-
 /* A name that may stand in a message: a plain word. */
 static bool is_plain(const char *name)
 {
@@ -165,7 +146,7 @@ static int read_field(const struct request_finding *f, const struct json *field,
 
     if (strcmp(name, "add_generation_prompt") == 0 && json_is_bool(field) && !json_true(field))
         return REQUEST_END;
-    if (!request_says(field) || is_fine(name))
+    if (!request_says(field) || text_among(fine, name))
         return N_REQUEST_FLAWS;
     for (size_t i = 0; i < sizeof(fields) / sizeof(*fields); i++) {
         if (strcmp(fields[i].name, name) != 0)
@@ -185,8 +166,8 @@ int request_read_fields(const struct request_finding *f, const struct json *row,
     int flaw = N_REQUEST_FLAWS;
 
     for (const struct json *field = json_first(row); field && flaw >= 0; field = json_next(field)) {
-        int code = json_is_object(field) && is_inside(json_name(field)) ? request_read_fields(f, field, err)
-                                                                        : read_field(f, field, err);
+        int code = json_is_object(field) && text_among(inside, json_name(field)) ? request_read_fields(f, field, err)
+                                                                                 : read_field(f, field, err);
         if (code >= 0 && code < N_REQUEST_FLAWS && f->l->bytes_suffice && code != REQUEST_ELSEWHERE)
             code = code == REQUEST_ADAPTER || code == REQUEST_END ? N_REQUEST_FLAWS
                                                                   : request_add_front(f, field, code, err);

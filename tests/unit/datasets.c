@@ -147,6 +147,26 @@ Test(datasets, rows_without_names_are_named_by_file_and_line)
     context_release(&c);
 }
 
+Test(datasets, questions_under_other_names)
+{
+    struct context c;
+    struct err e;
+
+    cr_assert(!context_of(&c,
+                          "{\"context\":\"D\",\"question\":\"Q?\",\"choice_A\":\"a\",\"choice_B\":\"b\",\"choice_C\":"
+                          "\"c\",\"choice_D\":\"d\",\"answer\":\"B\"}",
+                          &e));
+    cr_assert_str_eq(c.inputs.at->question, "Q?\n(A) a\n(B) b\n(C) c\n(D) d");
+    cr_assert_str_eq(c.inputs.at->answer[0], "B");
+    context_release(&c);
+    cr_assert(!context_of(&c, "{\"context\":\"D\",\"input\":\"\",\"query\":\"Q?\",\"question\":3}", &e));
+    cr_assert_str_eq(c.inputs.at->question, "Q?");
+    context_release(&c);
+    cr_assert(!context_of(&c, "{\"context\":\"D\",\"choice_A\":\"a\"}", &e));
+    cr_assert_eq(c.inputs.n, 0);
+    context_release(&c);
+}
+
 Test(datasets, rows_that_cannot_be_used)
 {
     static const char *const bad[][2] = {

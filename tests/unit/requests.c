@@ -357,10 +357,12 @@ Test(requests, bytes_stand_for_what_has_no_text)
         { "{\"messages\":[" USER "," DONE "\"<think>r</think>a\"}]}", "u[u]a[<think>r</think>a];", -1 },
         { "{\"messages\":[" DONE
           "[{\"type\":\"thinking\",\"thinking\":\"t\"},{\"type\":\"tool_use\",\"cache_control\":{},"
-          "\"input\":{}}]},{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\",\"content\":[{\"text\":\"x\"}]}]}]}",
+          "\"input\":{}}]},{\"role\":\"user\",\"content\":["
+          "{\"type\":\"tool_result\",\"content\":[{\"text\":\"x\"}]}]}]}",
           "a[\ntype:\"thinking\"\nthinking:\"t\"\n\ntype:\"tool_use\"\ninput:{}]u[\ntype:\"tool_result\"\ncontent:x];",
           -1 },
-        { "{\"store\":true,\"input\":[{\"type\":\"function_call\",\"name\":\"n\"},{\"role\":\"user\",\"content\":\"u\"}]}",
+        { "{\"store\":true,\"input\":[{\"type\":\"function_call\",\"name\":\"n\"},"
+          "{\"role\":\"user\",\"content\":\"u\"}]}",
           "p[\ntype:\"function_call\"\nname:\"n\"]u[u];", -1 },
         { "{\"store\":true,\"input\":[{\"type\":\"item_reference\",\"id\":\"n\"}]}", "", REQUEST_ELSEWHERE },
         { "{\"messages\":[" USER "],\"previous_response_id\":\"r\"}", "", REQUEST_ELSEWHERE },
