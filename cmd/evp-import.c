@@ -45,7 +45,7 @@ static const struct opt opts[] = {
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
     OPT_PARTIAL(&cfg.partial),
-    OPT_NUM(0, "min-uses", &cfg.min_uses, 2, INT_MAX, "take only prefixes of at least N prompts"),
+    OPT_NUM(0, "min-uses", &cfg.min_uses, 1, INT_MAX, "take only prefixes of at least N conversations"),
     OPT_NUM(0, "top", &cfg.top, 0, INT_MAX, "take only the N contexts with most bytes times uses; 0: all"),
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_FORGET(&cfg.forget),

@@ -3,11 +3,13 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/parse.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 
 enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, OUT_BEFORE, MAX_OUT };
@@ -43,6 +45,22 @@ static void say_next(const struct import_requests *im)
     free(questions);
 }
 
+/* How contexts come again: a cache that keeps them for less finds nothing. */
+static void say_again(const struct requests *rq)
+{
+    char span[TEXT_SHORT];
+    double again = requests_again(rq);
+
+    summary_int("contexts_of_one_conversation", rq->n_alone);
+    json_put_real(summary_json(), "again_median_s", again);
+    if (again > 0)
+        log_info("%d more context%s would be of one conversation alone; contexts came again %s after their last use "
+                 "(median)",
+                 rq->n_alone, rq->n_alone == 1 ? "" : "s", text_seconds(span, again));
+    else if (rq->n_alone)
+        log_info("%d more context%s would be of one conversation alone", rq->n_alone, rq->n_alone == 1 ? "" : "s");
+}
+
 static void say_written(const struct writing *w)
 {
     const struct requests *rq = &w->im->rq;
@@ -54,6 +72,7 @@ static void say_written(const struct writing *w)
     summary_int("contexts_forgotten", rq->n_forgotten);
     log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
+    say_again(rq);
     say_next(w->im);
     if (w->n_length)
         log_info("%" PRId64 " shared prefix%s left out: length not within --min-tokens and --max-tokens", w->n_length,

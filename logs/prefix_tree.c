@@ -81,23 +81,26 @@ static uint64_t whole_key(uint64_t before, const char *rest, size_t n)
     return digest_xxh3(bytes, sizeof(before) + n);
 }
 
-int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err)
+int prefix_add(struct prefix_tree *t, const struct prefix_text *text, struct err *err)
 {
+    uint64_t key = text->key;
     int32_t node = -1;
     size_t i = 0;
 
-    for (; i + PREFIX_CHUNK < n; i += PREFIX_CHUNK) {
-        key = prefix_key(key, text + i);
+    for (; i + PREFIX_CHUNK < text->n; i += PREFIX_CHUNK) {
+        key = prefix_key(key, text->at + i);
         if (prefix_step(t, key, &node, err))
             return err->code;
         t->at[node].uses++;
+        t->at[node].talks += i + PREFIX_CHUNK >= text->from;
     }
     if (node < 0)
         return 0;
-    if (prefix_step(t, whole_key(key, text + i, n - i), &node, err))
+    if (prefix_step(t, whole_key(key, text->at + i, text->n - i), &node, err))
         return err->code;
     t->at[node].depth = 0;
     t->at[node].uses++;
+    t->at[node].talks += text->n > text->from;
     return 0;
 }
 
@@ -142,22 +145,24 @@ static int keep_top(const struct prefix_tree *t, const uint32_t *own, int32_t *m
 
 int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark, struct err *err)
 {
-    /* texts of the marked nodes below a node; once it is visited, its other texts */
-    uint32_t *taken = calloc((size_t)t->n + 1, sizeof(*taken));
+    /* texts of the marked nodes below a node; once it is visited, its other texts; and their conversations */
+    uint32_t *taken = calloc((size_t)t->n + 1, sizeof(*taken)), *talks = calloc((size_t)t->n + 1, sizeof(*talks));
     uint32_t *kinds = calloc((size_t)t->n + 1, sizeof(*kinds)); // how many of the other texts are different
-    int n = 0, code = taken && kinds ? 0 : err_nomem(err);
+    int n = 0, code = taken && talks && kinds ? 0 : err_nomem(err);
 
     for (int32_t i = t->n; !code && i-- > 0;) {
         const struct prefix_node *node = &t->at[i];
         uint32_t below = taken[i], own = node->uses - below;
+        uint32_t talking = node->talks > talks[i] ? node->talks - talks[i] : 0; /* a conversation may go on in both */
         kinds[i] += node->depth == 0;
-        bool marked =
-            own >= choice->min_uses && kinds[i] >= 2 && (size_t)node->depth * PREFIX_CHUNK >= choice->min_bytes;
+        bool marked = talking >= choice->min_uses && own >= choice->min_uses && kinds[i] >= 2 &&
+                      (size_t)node->depth * PREFIX_CHUNK >= choice->min_bytes;
         mark[i] = marked ? 0 : -1;
         taken[i] = own;
         if (node->parent < 0)
             continue;
         taken[node->parent] += marked ? node->uses : below;
+        talks[node->parent] += marked ? node->talks : talks[i];
         kinds[node->parent] += marked ? 0 : kinds[i];
     }
     if (!code && choice->top > 0)
@@ -166,6 +171,7 @@ int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choic
         if (mark[i] >= 0)
             mark[i] = n++;
     free(taken);
+    free(talks);
     free(kinds);
     return code ? code : n;
 }

@@ -2,7 +2,7 @@
  *
  * A text is cut into chunks of PREFIX_CHUNK bytes from its beginning. A chunk's key is the XXH3 of its bytes and of the
  * key of the chunk before it, so a key stands for all of the text up to its end, and one table of keys is the whole
- * tree. The leaves are whole texts, so equal texts are known. No text is kept: 24 bytes a node and 8 to 16 of the
+ * tree. The leaves are whole texts, so equal texts are known. No text is kept: 32 bytes a node and 8 to 16 of the
  * table. Two different prefixes have the same key with a probability of about nodes^2 / 2^65, four in ten million for
  * a gigabyte.
  */
@@ -20,6 +20,7 @@ struct prefix_node {
     uint64_t key;
     int32_t parent; // -1: a text begins here; always smaller than the node's own number
     uint32_t uses;  // texts that begin with this prefix and continue after it
+    uint32_t talks; // conversations of these texts
     uint32_t depth; // chunks up to here, this one included; 0: a whole text
 };
 
@@ -41,17 +42,22 @@ int32_t prefix_find(const struct prefix_tree *t, uint64_t key);
 int prefix_step(struct prefix_tree *t, uint64_t key, int32_t *node, struct err *err) MUST_CHECK;
 
 /* Counts a text of n bytes, with a key before its first chunk. Its last byte is not in any chunk: something must
- * follow a prefix. A text shorter than a chunk has no node. */
-int prefix_add(struct prefix_tree *t, uint64_t key, const char *text, size_t n, struct err *err) MUST_CHECK;
+ * follow a prefix. A text shorter than a chunk has no node. `from`: so many bytes are a conversation that is counted. */
+struct prefix_text {
+    uint64_t key;
+    const char *at;
+    size_t n, from;
+};
+int prefix_add(struct prefix_tree *t, const struct prefix_text *text, struct err *err) MUST_CHECK;
 
 struct prefix_choice {
-    uint32_t min_uses;
+    uint32_t min_uses; // conversations
     size_t min_bytes;
     int top; // 0: all
 };
 
-/* Marks prefixes that are worth a cache: at least min_bytes long, with at least min_uses texts that do not begin with a
- * deeper marked prefix, not all of them equal; of these the `top` with the highest bytes * such texts. A question that
+/* Marks prefixes that are worth a cache: at least min_bytes long, with texts of at least min_uses conversations that
+ * do not begin with a deeper marked prefix, not all of them equal; of these the `top` with the highest bytes * such texts. A question that
  * is asked again and again thus counts for the text before it. mark[i] becomes the number of node i among the marked
  * ones, in the order of the nodes, or -1. Returns the number of marked nodes, or an error. */
 int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark,

@@ -18,11 +18,23 @@ static int count(void *arg, const struct request *r, struct err *err)
 
     rq->first = fmin(rq->first, r->time); /* fmin and fmax ignore NaN */
     rq->last = fmax(rq->last, r->time);
-    return prefix_add(&rq->tree, r->apart, buf_str(&r->bytes), r->bytes.n, err);
+    struct prefix_text text = { .key = r->apart, .at = r->bytes.at, .n = r->bytes.n };
+    return requests_continued(rq, r, &text.from, err) ? err->code : prefix_add(&rq->tree, &text, err);
+}
+
+/* Is a prefix long enough, and used again, but by one conversation? */
+static bool is_alone(const struct requests *rq, int32_t node)
+{
+    const struct prefix_node *p = node >= 0 ? &rq->tree.at[node] : NULL;
+
+    return p && p->talks == 1 && p->uses > 1 && (size_t)p->depth * PREFIX_CHUNK >= rq->choice.min_bytes && p->depth > 0;
 }
 
 static int choose(struct requests *rq, struct err *err)
 {
+    prefix_tree_release(&rq->talks);
+    for (int i = 0; i < rq->tree.n; i++)
+        rq->n_alone += rq->choice.min_uses > 1 && is_alone(rq, i) && !is_alone(rq, rq->tree.at[i].parent);
     rq->mark = malloc(((size_t)rq->tree.n + 1) * sizeof(*rq->mark));
     if (!rq->mark)
         return err_nomem(err);
@@ -84,7 +96,29 @@ static int begin_slot(struct requests *rq, struct requests_slot *s, const struct
     s->tail = s->n_tail;
     s->min_n = r->bytes.n;
     s->newest = -(double)INFINITY;
+    s->last = (double)NAN;
     return 0;
+}
+
+static void note_again(struct requests *rq, struct requests_slot *s, double at)
+{
+    double since = fabs(at - s->last); /* logs may come in any order */
+
+    if (since >= 0)
+        rq->again[(int)fmin(64 * log2(1 + since), REQUESTS_GAPS - 1)]++;
+    s->last = at;
+}
+
+double requests_again(const struct requests *rq)
+{
+    int64_t n = 0, below = 0;
+    int i = 0;
+
+    for (int k = 0; k < REQUESTS_GAPS; k++)
+        n += rq->again[k];
+    while (n > 0 && (below += rq->again[i]) * 2 < n)
+        i++;
+    return n == 0 ? (double)NAN : i == 0 ? 0 : exp2((i + 0.5) / 64) - 1;
 }
 
 /* Shortens the bytes that all requests have in common. */
@@ -145,6 +179,7 @@ static int compare_request(void *arg, const struct request *r, struct err *err)
     uint64_t rest = requests_rest(rq, s, r, &asks);
     double at = isnan(r->time) ? (double)INFINITY : r->time; /* unknown: as new as the newest */
     s->newest = fmax(s->newest, at);
+    note_again(rq, s, r->time);
     bool before = rq->halves && r->time < rq->first / 2 + rq->last / 2; /* false for NAN */
     double weight = rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - rq->last) / rq->half_life) : 1;
     *(before ? &s->uses_before : &s->uses) += weight;
@@ -219,6 +254,7 @@ void requests_close(struct requests *rq)
     free(rq->slot);
     free(rq->mark);
     prefix_tree_release(&rq->tree);
+    prefix_tree_release(&rq->talks);
     map_release(&rq->models);
     map_release(&rq->written);
     free(rq->order);

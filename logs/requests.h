@@ -24,6 +24,9 @@
 /* A longer rest of a prompt is not a question. */
 enum { REQUESTS_MAX_QUESTION = 8192 };
 
+/* Classes of seconds, each 2^(1/64) times the one before. */
+enum { REQUESTS_GAPS = 64 * 40 };
+
 enum requests_ids { REQUESTS_IDS_READABLE, REQUESTS_IDS_HASHED }; // first words and a digest; the digest alone
 
 struct requests {
@@ -49,15 +52,17 @@ struct requests {
     struct map models;        // every model in the logs, wanted or not
     struct request_line line; // with the counts of the first pass
     int64_t n_lines, n_damaged;
-    int64_t n_used;     // requests to wanted models
-    int64_t n_unknown;  // what may have been one, and was not recognised: flawed so, or damaged
-    int64_t n_left_out; // all flawed, and damaged
-    int n_unread;       // logs that could not be read, wholly or at their end
-    double first, last; // their earliest and latest time; NaN: no request has a time
-    int n_chosen;       // contexts
-    int n_forgotten;    // of these, left out by `forget`
-    int64_t n_covered;  // requests that belong to written contexts
-    int n_lacking[2];   // written contexts without questions of a split (enum split)
+    int64_t n_used;               // requests to wanted models
+    int64_t n_unknown;            // what may have been one, and was not recognised: flawed so, or damaged
+    int64_t n_left_out;           // all flawed, and damaged
+    int n_unread;                 // logs that could not be read, wholly or at their end
+    double first, last;           // their earliest and latest time; NaN: no request has a time
+    int n_chosen;                 // contexts
+    int n_forgotten;              // of these, left out by `forget`
+    int64_t n_covered;            // requests that belong to written contexts
+    int n_alone;                  // long beginnings that one conversation alone uses again
+    int64_t again[REQUESTS_GAPS]; // uses of contexts by the time since the use before, for requests_again()
+    int n_lacking[2];             // written contexts without questions of a split (enum split)
 
     /* for logs/requests*.c */
     double now;                      // when the last log was opened
@@ -67,7 +72,7 @@ struct requests {
         struct requests_log *at;
         int n, cap;
     } logs;
-    struct prefix_tree tree;
+    struct prefix_tree tree, talks;
     struct map written;           // ids of contexts
     struct requests_slot **order; // (written.n): their slots
     int32_t *mark;                // (tree.n)
@@ -91,6 +96,9 @@ int requests_open(struct requests *rq, const char *path, struct err *err) MUST_C
  * without a time counts as the newest does. */
 int requests_find(struct requests *rq, struct err *err) MUST_CHECK;
 int requests_write(struct requests *rq, const struct requests_sink *sink, struct err *err) MUST_CHECK;
+
+/* The median of the seconds between two uses of a context; NaN: there are none. */
+double requests_again(const struct requests *rq);
 
 /* Without contexts: reads the logs once, calls each(arg, request) for every request to a wanted model, in the order of
  * the lines, and sets the results up to n_left_out. ERR_FORMAT: the logs hold no request, or too many are left out. */

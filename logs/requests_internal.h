@@ -1,6 +1,6 @@
 /* requests_internal.h - between the files of an import of request logs: requests_read.c reads lines, requests.c counts
  * and chooses, requests_write.c makes contexts and questions,
- * requests_slug.c names them, requests_marker.c knows special tokens.
+ * requests_slug.c names them, requests_talks.c and requests_marker.c know conversations and special tokens.
  */
 #ifndef EVP_REQUESTS_INTERNAL_H
 #define EVP_REQUESTS_INTERNAL_H
@@ -48,6 +48,7 @@ struct requests_slot {
     size_t n_ahead, n_tail;
     struct requests_asked *asked; // the best first
     int n_asked;
+    double last;   // time of the request before; NaN: unknown
     double newest; // time of the last request; INFINITY: one has no time
     /* for the third pass */
     enum { SLOT_NEW, SLOT_WRITTEN, SLOT_DROPPED, SLOT_MERGED } state;
@@ -62,6 +63,12 @@ struct requests_slot *requests_slot_of(const struct requests *rq, const struct r
 
 /* The rest of a request after the node of its context, and whether it may be a question: it is in the last message. */
 uint64_t requests_rest(const struct requests *rq, const struct requests_slot *s, const struct request *r, bool *asks);
+
+/* ---- requests_talks.c ---- */
+
+/* *from: the bytes of a prompt that are a whole prompt of its conversation seen before; SIZE_MAX: all of them, for a
+ * later one was; 0: none. Notes the prompt. */
+int requests_continued(struct requests *rq, const struct request *r, size_t *from, struct err *err) MUST_CHECK;
 
 /* ---- requests_marker.c ---- */
 

@@ -43,7 +43,7 @@ static struct prefix_tree tree_of(const struct texts *t)
     struct err err;
 
     for (int i = 0; i < TEXTS; i++)
-        cr_assert_eq(prefix_add(&tree, 0, t->at[i], t->n[i], &err), 0);
+        cr_assert_eq(prefix_add(&tree, &(struct prefix_text){ .at = t->at[i], .n = t->n[i] }, &err), 0);
     return tree;
 }
 
@@ -127,7 +127,7 @@ Test(requests, the_best_have_the_largest_bytes_times_uses)
         size_t n = (size_t)(i < 4 ? 2 : 4) * PREFIX_CHUNK;
         memset(text, i < 4 ? 'a' : i < 7 ? 'b' : 'c', sizeof(text));
         text[n] = (char)('0' + i);
-        cr_assert_eq(prefix_add(&tree, 0, text, n + 1, &err), 0);
+        cr_assert_eq(prefix_add(&tree, &(struct prefix_text){ .at = text, .n = n + 1 }, &err), 0);
     }
     cr_assert_eq(tree.n, 10 + 9);
     const struct prefix_choice choice = { .min_uses = 2, .top = 1 };
@@ -150,14 +150,14 @@ Test(requests, equal_texts_count_for_the_beginning_before_them)
     for (int i = 0; i < 6; i++) { /* 'x' four times, 'y' and 'z' once */
         memset(text, 'd', PREFIX_CHUNK);
         memset(text + PREFIX_CHUNK, i < 4 ? 'x' : 'x' + i - 3, PREFIX_CHUNK + 1);
-        cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+        cr_assert_eq(prefix_add(&tree, &(struct prefix_text){ .at = text, .n = sizeof(text) }, &err), 0);
     }
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 1);
     cr_assert_eq(mark[prefix_find(&tree, prefix_key(0, text))], 0);
     prefix_tree_release(&tree);
 
-    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
-    cr_assert_eq(prefix_add(&tree, 0, text, sizeof(text), &err), 0);
+    cr_assert_eq(prefix_add(&tree, &(struct prefix_text){ .at = text, .n = sizeof(text) }, &err), 0);
+    cr_assert_eq(prefix_add(&tree, &(struct prefix_text){ .at = text, .n = sizeof(text) }, &err), 0);
     cr_assert_eq(prefix_choose(&tree, &choice, mark, &err), 0, "equal texts alone are no context");
     prefix_tree_release(&tree);
 }

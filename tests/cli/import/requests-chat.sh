@@ -1,5 +1,6 @@
 # Conversations that grow, about two documents: each turn's prompt begins with the one before. As bodies and as vLLM's
-# prompts they give the same contexts, uses and questions; a special token or an earlier round is no question.
+# prompts they give the same contexts, uses and questions; a special token or an earlier round is no question. A context of
+# one conversation alone comes with --min-uses 1.
 command -v python3 >/dev/null || skip "python3 is not installed"
 cat >make.py <<'END'
 import json
@@ -17,14 +18,16 @@ with open("bodies", "w") as bodies, open("vllm", "w") as vllm:
                                    {"role": "user", "content": f"And then, {turn} of {talk}?"}]
 END
 python3 make.py
-for log in bodies vllm; do
-	evp-import -q --requests $log -o out 2>said
-	python3 - <<'END' >$log.txt
+for uses in 1 2; do
+	for log in bodies vllm; do
+		evp-import -q --requests $log --min-uses $uses -o out 2>said
+		python3 - <<'END' >$log.txt
 import json
 rows = {n: [json.loads(l) for l in open(f"out/{n}.jsonl")][1:-1] for n in ("contexts", "questions", "access")}
 for c, a in zip(rows["contexts"], rows["access"]):
     print(a["count"], sorted(q["text"] for q in rows["questions"] if q["context"] == c["id"]))
 END
+	done
+	cat bodies.txt
+	cmp bodies.txt vllm.txt
 done
-cat bodies.txt
-cmp bodies.txt vllm.txt
