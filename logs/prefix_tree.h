@@ -56,10 +56,10 @@ struct prefix_choice {
     int top; // 0: all
 };
 
-/* Marks prefixes that are worth a cache: at least min_bytes long, with texts of at least min_uses conversations that
- * do not begin with a deeper marked prefix, not all of them equal; of these the `top` with the highest bytes * such texts. A question that
- * is asked again and again thus counts for the text before it. mark[i] becomes the number of node i among the marked
- * ones, in the order of the nodes, or -1. Returns the number of marked nodes, or an error. */
+/* Marks prefixes that are worth a cache: at least min_bytes long, with texts of at least min_uses conversations that do
+ * not begin with a deeper marked prefix, not all of them equal; of these the `top` with the highest bytes * such texts. A
+ * question that is asked again and again thus counts for the text before it. mark[i] becomes the number of node i among
+ * the marked ones, in the order of the nodes, or -1. Returns the number of marked nodes, or an error. */
 int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark,
                   struct err *err) MUST_CHECK;
 

@@ -1,8 +1,8 @@
-/* requests_talks.c - tells the requests of one conversation from those of others: a prompt that begins with the whole of
- * another's messages goes on with its conversation.
+/* requests_talks.c - tells the requests of one conversation from those of others: a prompt that begins with the whole
+ * of another's messages goes on with its conversation.
  *
- * Whole prompts, and their beginnings up to each answer, are digests in a set. In a prompt that a server logged after it
- * applied a template, an answer begins behind a special token.
+ * Whole prompts, and their beginnings up to each answer, are digests in a set. In a prompt that a server logged after
+ * it applied a template, an answer begins behind a special token.
  */
 #include "base/digest.h"
 #include "logs/requests_internal.h"
