@@ -2,7 +2,7 @@
  *
  * A text is cut into chunks of PREFIX_CHUNK bytes from its beginning. A chunk's key is the XXH3 of its bytes and of the
  * key of the chunk before it, so a key stands for all of the text up to its end, and one table of keys is the whole
- * tree. The leaves are whole texts, so equal texts are known. No text is kept: 32 bytes a node and 8 to 16 of the
+ * tree. The leaves are whole texts, so equal texts are known. No text is kept: 24 bytes a node and 8 to 16 of the
  * table. Two different prefixes have the same key with a probability of about nodes^2 / 2^65, four in ten million for
  * a gigabyte.
  */
@@ -42,7 +42,7 @@ int32_t prefix_find(const struct prefix_tree *t, uint64_t key);
 int prefix_step(struct prefix_tree *t, uint64_t key, int32_t *node, struct err *err) MUST_CHECK;
 
 /* Counts a text of n bytes, with a key before its first chunk. Its last byte is not in any chunk: something must
- * follow a prefix. A text shorter than a chunk has no node. `from`: so many bytes are a conversation that is counted. */
+ * follow a prefix. A text shorter than a chunk has no node. `from`: bytes of a conversation that is counted. */
 struct prefix_text {
     uint64_t key;
     const char *at;
@@ -57,7 +57,7 @@ struct prefix_choice {
 };
 
 /* Marks prefixes that are worth a cache: at least min_bytes long, with texts of at least min_uses conversations that do
- * not begin with a deeper marked prefix, not all of them equal; of these the `top` with the highest bytes * such texts. A
+ * not begin with a deeper marked prefix, not all of them equal; of these the `top` with most bytes * such texts. A
  * question that is asked again and again thus counts for the text before it. mark[i] becomes the number of node i among
  * the marked ones, in the order of the nodes, or -1. Returns the number of marked nodes, or an error. */
 int prefix_choose(const struct prefix_tree *t, const struct prefix_choice *choice, int32_t *mark,
