@@ -281,12 +281,13 @@ static bool has_failed(const struct json *row)
     return json_is_object(json_get(row, "response")) && has_failed(json_get(row, "response"));
 }
 
-static bool is_responses_path(const struct json *row)
+/* Does a row name the path of an API? */
+static bool is_sent_to(const struct json *row, const char *api)
 {
-    static const char *const names[] = { "url", "path", "uri", "request_uri" };
+    static const char *const names[] = { "url", "path", "uri", "request_uri", "endpoint" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
-        if (json_text(json_get(row, names[i])) && strstr(json_text(json_get(row, names[i])), "/responses"))
+        if (json_text(json_get(row, names[i])) && strstr(json_text(json_get(row, names[i])), api))
             return true;
     return false;
 }
@@ -298,7 +299,8 @@ static struct request_finding about(const struct request_finding *f, const struc
     struct request_finding in = *f;
 
     in.of_sglang |= event && strncmp(event, "request.", strlen("request.")) == 0;
-    in.of_responses |= is_responses_path(row);
+    in.of_responses |= is_sent_to(row, "/responses");
+    in.of_generate |= is_sent_to(row, "/api/generate");
     in.of_gateway |= json_text(json_get(row, "call_type")) != NULL;
     in.failed |= has_failed(row);
     return in;

@@ -51,10 +51,10 @@ static int read_messages(const struct request_finding *f, const struct json *row
 }
 
 /* Does Ollama apply the chat template? */
-static bool is_generate(const struct json *row)
+static bool is_generate(const struct request_finding *f, const struct json *row)
 {
     return !json_true(json_get(row, "raw")) &&
-           (request_says(json_get(row, "system")) || json_is_object(json_get(row, "options")) ||
+           (f->of_generate || request_says(json_get(row, "system")) || json_is_object(json_get(row, "options")) ||
             json_get(row, "keep_alive") || json_is_bool(json_get(row, "raw")));
 }
 
@@ -66,7 +66,7 @@ static int read_prompt(const struct request_finding *f, const struct json *row, 
 
     if (flaw != N_REQUEST_FLAWS)
         return request_end(f, flaw, err);
-    if (!json_text(prompt) || !is_generate(row))
+    if (!json_text(prompt) || !is_generate(f, row))
         return request_read_prompts(f, prompt, err);
     flaw = add_system(f, json_get(row, "system"), err);
     return request_end(f, flaw == N_REQUEST_FLAWS ? request_add_message(f, &user, err) : flaw, err);

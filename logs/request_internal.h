@@ -16,6 +16,7 @@ struct request_finding {
     const struct request_visitor *visitor;
     bool of_sglang;    // which cuts long texts in their middle
     bool of_responses; // sent to /v1/responses
+    bool of_generate;  // to Ollama's /api/generate
     bool of_gateway;   // a row of LiteLLM, which has many fields of its own
     bool failed;       // the server refused it, or gave no answer
 };

@@ -17,6 +17,7 @@ short = [split(q)[1] for q in asked]
 name("anthropic", [{"model": "m", "max_tokens": 5, "system": block(text[:9]) + block(text[9:]), "thinking": {"type": "enabled"},
                     "messages": [{"role": "user", "content": block(q)}]} for q in short])
 name("ollama", [{"model": "m", "system": text, "prompt": q, "keep_alive": 5, "options": {"num_ctx": 9}} for q in short])
+name("ollama-path", [{"path": "/api/generate", "body": {"model": "m", "prompt": q}} for q in asked])
 name("ollama-raw", [{"model": "m", "prompt": q, "raw": True, "options": {"num_ctx": 9}} for q in asked])
 name("responses", [{"model": "m", "instructions": text, "input": q} for q in short[:3]] +
      [{"model": "m", "instructions": text, "store": False, "input": [{"role": "user", "content": [{"type": "input_text", "text": q}]}]} for q in short[3:]])
@@ -66,7 +67,7 @@ name("sglang-pairs", [r for i, q in enumerate(asked) for r in (event("request.re
                       event("request.received", text="<s>" + q, sampling_params={}), event("request.finished", text=q, input_ids=[1], sampling_params={}))])
 END2
 python3 make.py
-for log in anthropic ollama ollama-raw responses responses-path gemini tgi llama sglang litellm salt unknown many status failures flaw-* cut thoughts call items \
+for log in anthropic ollama ollama-path ollama-raw responses responses-path gemini tgi llama sglang litellm salt unknown many status failures flaw-* cut thoughts call items \
 	else not-asked vllm-lora vllm-says pairs pairs-mixed pairs-order pairs-old pairs-text sglang-pairs; do
 	rm -rf out
 	evp-import --requests $log --partial -o out 2>err
