@@ -35,6 +35,7 @@ enum {
     REQUEST_BLOCK = 512, // tokens, where a trace does not say
     REQUEST_TOKENS_MAX = 1 << 30,
     REQUEST_MEDIUM_TOKENS = 1024, // what an image, a sound or a file counts where bytes suffice
+    REQUEST_MEDIA_MAX = 1000,     // of a request; more count two tokens each, so that no line becomes thousands of them
     REQUEST_UNKNOWN_MAX = 16,     // names of unknown fields; the last place counts all others
     REQUEST_PAIRED = 64,          // bodies whose prompts have not come yet
     REQUEST_MODEL_MAX = 128,
@@ -142,8 +143,9 @@ struct request {
     size_t n_front;          // bytes that stand before all messages: tools
     uint64_t apart;          // only requests with the same one share a cache: a digest of salt and adapter
     bool salted;             // it has a cache salt
-    bool opaque;             // some bytes are no text: ids, media
-    double time;             // seconds since 1970; NaN: unknown
+    int n_media;
+    bool opaque; // some bytes are no text: ids, media
+    double time; // seconds since 1970; NaN: unknown
 };
 
 /* The request being read, and counts over all lines. */

@@ -18,6 +18,7 @@ void request_begin(struct request *r)
     r->message.n = r->hash.n = 0;
     r->n_front = 0;
     r->apart = 0;
+    r->n_media = 0;
     r->salted = r->opaque = false;
 }
 
@@ -125,8 +126,9 @@ static void add_medium(struct request *r, const struct json *medium)
     struct buf content = { 0 };
 
     json_print(&content, medium);
-    uint64_t digest = digest_xxh3(buf_str(&content), content.n);
-    for (int i = 0; i < REQUEST_MEDIUM_TOKENS / 2; i++)
+    uint64_t digest = digest_xxh3(buf_str(&content), content.n); // two tokens
+    int n = r->n_media++ < REQUEST_MEDIA_MAX ? REQUEST_MEDIUM_TOKENS / 2 : 1;
+    for (int i = 0; i < n; i++)
         buf_add(&r->bytes, (const char *)&digest, sizeof(digest));
     buf_release(&content);
     r->opaque = true;
