@@ -35,7 +35,7 @@ void gain_put_facts(struct sheet *s, const struct gain *g)
     const struct gain_stamps *stamps = &g->logs.log.stamped;
     double tokens = (double)g->logs.log.units * g->logs.model.unit_tokens, n = 1000, kv = n * g->logs.model.kv_token;
 
-    sheet_int(s, "n_requests", g->logs.log.requests.n);
+    sheet_part(s, "n_requests", g->logs.log.requests.n, g->logs.log.requests.n + g->logs.rq.n_left_out);
     sheet_int(s, "n_left_out", g->logs.rq.n_left_out - g->logs.rq.n_unknown);
     sheet_int(s, "n_not_recognised", g->logs.rq.n_unknown);
     sheet_seconds(s, "span_s", gain_span(g));
@@ -134,8 +134,22 @@ void gain_begin(struct sheet *s, char **path, int n)
     buf_release(&files);
 }
 
+static void put_left_out(struct sheet *s, const struct requests *rq)
+{
+    static const char *const columns[] = { "left_out", "reason" };
+
+    sheet_table(s, "left_out_by_reason", columns, 2);
+    for (int i = 0; i < REQUEST_ASIDE; i++)
+        if (rq->line.flaws[i]) {
+            sheet_int(s, NULL, rq->line.flaws[i]);
+            sheet_text(s, NULL, request_flaw_text((enum request_flaw)i));
+        }
+    sheet_table_end(s);
+}
+
 int gain_end(struct sheet *s, const struct gain *g, struct err *err)
 {
+    put_left_out(s, &g->logs.rq);
     int code = sheet_end(s, err);
 
     if (!code)
@@ -252,6 +266,26 @@ static void say_memory(const struct gain *g)
                  g->n_gpus < g->gpus_each ? ", which are too few" : "");
 }
 
+/* With the model, if it has a tokenizer. */
+static void say_next(const struct gain *g, char **path, int n)
+{
+    const char **word = calloc((size_t)n + 8, sizeof(*word));
+    int at = 0;
+
+    if (!word)
+        return;
+    word[at++] = "evp-import";
+    word[at++] = "--requests";
+    for (int i = 0; i < n; i++)
+        word[at++] = path[i];
+    word[at++] = g->logs.model.n_sampled ? "--model" : "";
+    word[at++] = g->logs.model.n_sampled ? g->c->model : "";
+    word[at++] = "-o";
+    word[at++] = "mine";
+    next_words(word);
+    free(word);
+}
+
 void gain_say(const struct gain *g, char **path, int n)
 {
     say_times(g);
@@ -268,6 +302,6 @@ void gain_say(const struct gain *g, char **path, int n)
     log_info(
         "which compression keeps the answers, a log cannot tell: evp-profile measures it on contexts and questions "
         "that evp-import makes of the log");
-    if (n == 1 && !g->logs.log.traces)
-        next_say("evp-import", "--requests", path[0], "-o", "contexts", NULL);
+    if (!g->logs.log.traces)
+        say_next(g, path, n);
 }

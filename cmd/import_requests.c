@@ -54,10 +54,8 @@ static void say_again(const struct requests *rq)
     summary_int("contexts_of_one_conversation", rq->n_alone);
     json_put_real(summary_json(), "again_median_s", again);
     if (again > 0)
-        log_info("%d more context%s would be of one conversation alone; contexts came again %s after their last use "
-                 "(median)",
-                 rq->n_alone, rq->n_alone == 1 ? "" : "s", text_seconds(span, again));
-    else if (rq->n_alone)
+        log_info("contexts came again %s after their last use (median)", text_seconds(span, again));
+    if (rq->n_alone)
         log_info("%d more context%s would be of one conversation alone", rq->n_alone, rq->n_alone == 1 ? "" : "s");
 }
 

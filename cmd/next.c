@@ -8,24 +8,37 @@
 #include <stdarg.h>
 #include <string.h>
 
-void next_say(const char *word, ...)
+enum { WORDS = 32 };
+
+void next_words(const char *const *word)
 {
     struct buf text = { 0 };
     bool readable = true;
-    va_list words;
 
-    va_start(words, word);
-    for (; word; word = va_arg(words, const char *)) {
-        readable &= strcmp(word, "-") != 0;
-        if (*word) {
+    for (; *word; word++) {
+        readable &= strcmp(*word, "-") != 0;
+        if (**word) {
             buf_adds(&text, text.n ? " " : "");
-            buf_add_word(&text, word);
+            buf_add_word(&text, *word);
         }
     }
-    va_end(words);
     if (readable && !buf_failed(&text))
         log_info("next: %s", buf_str(&text));
     buf_release(&text);
+}
+
+void next_say(const char *word, ...)
+{
+    const char *all[WORDS + 1];
+    va_list words;
+    int n = 0;
+
+    va_start(words, word);
+    for (; word && n < WORDS; word = va_arg(words, const char *))
+        all[n++] = word;
+    va_end(words);
+    all[n] = NULL;
+    next_words(all);
 }
 
 /* The arguments of the first command of that name, the last tool first. */

@@ -10,6 +10,7 @@
 /* Prints the words up to NULL, quoted where a shell would split or expand them; nothing if one is "-", since that file
  * is not there to be read. Empty words are left out. */
 void next_say(const char *word, ...) __attribute__((sentinel));
+void next_words(const char *const *word); // the same, a list
 
 /* What a command in a lineage (a header, or a table's lineage) was given: operand `from_end` before the last one (0),
  * or the value of an option. "": the lineage does not say. Borrowed from `made`. */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/parse.h"
+#include "cmd/next.h"
 #include "cmd/summary.h"
 #include "kernels/timed.h"
 
@@ -110,22 +111,19 @@ void profile_say_cost(const struct profile_device *d, double seconds, int n_devi
 
 void profile_say_hour(char **argv, double seconds, const char *output)
 {
-    struct buf text = { 0 };
+    static const char *const more[] = { "--sample", "1h", "-o", "profile.h5" };
+    const char *word[256] = { "evp-profile" };
+    int n = 1;
 
     if (!(seconds > 5400))
         return;
-    buf_adds(&text, "evp-profile");
-    for (char **word = argv + 1; *word; word++)
-        if (strcmp(*word, "--dry-run") != 0 && strcmp(*word, "-n") != 0) {
-            buf_addc(&text, ' ');
-            buf_add_word(&text, *word);
-        }
-    buf_adds(&text, output ? " --sample 1h" : " --sample 1h -o profile.h5");
-    if (!buf_failed(&text)) {
-        log_info("an hour measures random contexts, and predicts the others (docs/sampled.md); later runs go on");
-        log_info("next: %s", buf_str(&text));
-    }
-    buf_release(&text);
+    for (char **given = argv + 1; *given && n < 250; given++)
+        if (strcmp(*given, "--dry-run") != 0 && strcmp(*given, "-n") != 0)
+            word[n++] = *given;
+    for (int i = 0; i < (output ? 2 : 4); i++)
+        word[n++] = more[i];
+    log_info("an hour measures random contexts, and predicts the others (docs/sampled.md); later runs go on");
+    next_words(word);
 }
 
 void profile_say_ops(const struct backend *be)
