@@ -18,3 +18,9 @@ gain --model none/config.json
 sed 's/"num_key_value_heads": 1/"num_key_value_heads": 7/' "$DATA/tiny/config.json" >none/config.json
 gain --model none
 gain --model "$DATA/tiny.gguf"
+# Weights that a GPU cannot hold: 70 billion of 2 bytes on seven L4, or more; what seven leave is for KV.
+echo '{"model_type":"llama","hidden_size":8192,"intermediate_size":28672,"num_hidden_layers":80,"num_attention_heads":64,"num_key_value_heads":8,"vocab_size":128256,"rms_norm_eps":1e-5,"tie_word_embeddings":false,"max_position_embeddings":8192,"hidden_act":"silu"}' >none/config.json
+large() { evp-gain log --gpu L4 --model none --dram 1M "$@" 2>&1 | grep '^  gpus \|^  weights\|^  hbm\|fit'; }
+large
+large --gpus 6
+large --gpus 14 --hbm 1G
