@@ -5,6 +5,8 @@
 
 #include <stdlib.h>
 
+static const int64_t second = 1000000000;
+
 static int rising(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -32,16 +34,15 @@ static int batch_of(const struct trace *t, int i)
     return n;
 }
 
-/* The time between two times: gap is (n). */
+/* The time between two times: the whole seconds of which all are multiples, or the median. gap is (n). */
 static int64_t interval_of(int64_t *gap, int n)
 {
-    const int64_t second = 1000000000;
     int64_t common = 0;
 
     for (int i = 0; i < n; i++)
         common = divisor(gap[i], common);
     qsort(gap, (size_t)n, sizeof(*gap), rising);
-    return common >= second ? common : gap[n / 2];
+    return common >= second || n == 0 ? common : gap[n / 2];
 }
 
 static void spread(struct trace *t)
@@ -69,9 +70,11 @@ int trace_spread(struct trace *t, struct err *err)
         if (i + n < t->n)
             gap[n_gaps++] = t->request[i + n].at - t->request[i].at;
     }
-    if (t->timed && n_gaps && shared > t->n / 10) {
+    int64_t interval = interval_of(gap, n_gaps);
+    bool whole = interval > 0 && interval % second == 0; // a clock of seconds or minutes
+    if (t->timed && shared > (whole ? t->n / 10 : t->n / 2)) {
         t->n_spread = shared;
-        t->interval = interval_of(gap, n_gaps);
+        t->interval = interval;
         spread(t);
     }
     free(gap);
@@ -82,7 +85,9 @@ bool trace_was_spread(const struct trace *t, struct buf *out)
 {
     char interval[TEXT_SHORT];
 
-    if (t->n_spread)
+    if (t->n_spread && t->interval == 0)
+        buf_printf(out, "all %d requests have one time: they come at once", t->n);
+    else if (t->n_spread)
         buf_printf(out,
                    "%d of %d requests share their times with others: they are spread over %s, the time between two",
                    t->n_spread, t->n, text_seconds(interval, (double)t->interval / 1e9));

@@ -52,7 +52,7 @@ void trace_stretch(struct trace *t, double rate);
 
 /* Requests that share their time with others came during the time between two times, not at once: spreads them over it.
  * That is as many seconds as all times are multiples of, or else the median. Nothing changes where at most a tenth of
- * the requests share theirs. trace_read() has done it. */
+ * the requests share theirs, or a half if times are not whole seconds. trace_read() has done it. */
 int trace_spread(struct trace *t, struct err *err) MUST_CHECK;
 bool trace_was_spread(const struct trace *t, struct buf *out); // adds a sentence; false: nothing changed
 
