@@ -33,6 +33,7 @@ name("many", [chat(q, **{f"field{i}{'x' * i}": 1 for i in range(40)}) for q in a
 name("status", [{"status": s, "request_body": json.dumps(chat(q))} for s, q in zip(("200", "429", "503", 201, 499, 200), asked)])
 name("failures", [{"status": "failure", "body": chat(asked[0])}, {"error": {"code": 5}, "body": chat(asked[1])}, {"error": "", "body": chat(asked[2])},
                   {"error": None, "body": chat(asked[3])}, {"response": {"status_code": 400}, "body": chat(asked[4])}, {"status": "completed", "body": chat(asked[5])}])
+name("status-flawed", [{"status": 200 if i % 2 else 500, "body": chat(q, **{} if i % 2 else {"tools": [{}]})} for i, q in enumerate(asked)])
 flawed = {"mcp": {"mcp_servers": [{}]}, "image": {"images": ["a"]}, "ids": {"context": [1]}, "template": {"template": "x"}, "docs": {"documents": [{}]},
           "inside": {"chat_template_kwargs": {"documents": [{}]}}, "before": {"previous_response_id": "r"}, "prefill": {"continue_final_message": True},
           "bare": {"add_generation_prompt": False}, "lora": {"lora_path": "a"}, "key": {"extra_key": "k"}, "none": {"tools": [], "images": None, "lora_path": ""}}
@@ -67,7 +68,7 @@ name("sglang-pairs", [r for i, q in enumerate(asked) for r in (event("request.re
                       event("request.received", text="<s>" + q, sampling_params={}), event("request.finished", text=q, input_ids=[1], sampling_params={}))])
 END2
 python3 make.py
-for log in anthropic ollama ollama-path ollama-raw responses responses-path gemini tgi llama sglang litellm salt unknown many status failures flaw-* cut thoughts call items \
+for log in anthropic ollama ollama-path ollama-raw responses responses-path gemini tgi llama sglang litellm salt unknown many status status-flawed failures flaw-* cut thoughts call items \
 	else not-asked vllm-lora vllm-says pairs pairs-mixed pairs-order pairs-old pairs-text sglang-pairs; do
 	rm -rf out
 	evp-import --requests $log --partial -o out 2>err
