@@ -156,6 +156,41 @@ static size_t obeyed(const unsigned char *p)
     return turns ? 3 : 0;
 }
 
+enum utf16_order utf16_order(const char *s, size_t n)
+{
+    return n < 2                           ? UTF16_NONE
+           : memcmp(s, "\xff\xfe", 2) == 0 ? UTF16_LITTLE
+           : memcmp(s, "\xfe\xff", 2) == 0 ? UTF16_BIG
+                                           : UTF16_NONE;
+}
+
+static uint32_t unit_at(const char *s, enum utf16_order order)
+{
+    unsigned a = (unsigned char)s[0], b = (unsigned char)s[1];
+
+    return order == UTF16_LITTLE ? b << 8 | a : a << 8 | b;
+}
+
+size_t utf16_decode(struct buf *out, const char *s, size_t n, enum utf16_order order)
+{
+    size_t i = 0;
+    char bytes[4];
+
+    while (n - i >= 2) {
+        uint32_t point = unit_at(s + i, order);
+        bool first = point >= 0xd800 && point < 0xdc00, alone = point >= 0xdc00 && point < 0xe000;
+        if (first && n - i < 4)
+            break;
+        uint32_t second = first ? unit_at(s + i + 2, order) : 0;
+        bool pair = second >= 0xdc00 && second < 0xe000;
+        i += pair ? 4 : 2;
+        point = pair ? 0x10000 + ((point - 0xd800) << 10) + (second - 0xdc00) : first || alone ? 0xfffd : point;
+        if (point != 0xfeff)
+            buf_add(out, bytes, (size_t)utf8_encode(point, bytes));
+    }
+    return i;
+}
+
 void utf8_defuse(char *text)
 {
     for (char *p = text; *p;) {

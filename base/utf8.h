@@ -25,6 +25,14 @@ bool utf8_is_space(uint32_t point);
  * Python's errors="replace"). */
 void utf8_clean(struct buf *out, const char *s, size_t n);
 
+/* The order that UTF-16's byte order mark at the beginning of n bytes tells. */
+enum utf16_order { UTF16_NONE, UTF16_LITTLE, UTF16_BIG };
+enum utf16_order utf16_order(const char *s, size_t n);
+
+/* Adds UTF-16 as UTF-8, without byte order marks; a surrogate that is alone becomes U+FFFD. Returns how many bytes were
+ * taken: up to three at the end may need the next ones. */
+size_t utf16_decode(struct buf *out, const char *s, size_t n, enum utf16_order order);
+
 /* Makes a text harmless to a terminal: a '?' for each byte of a control character (C0 but for tab and line feed, DEL,
  * C1) and of a character that changes the direction of writing. */
 void utf8_defuse(char *text);

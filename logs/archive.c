@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/file.h"
+#include "base/utf8.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -306,6 +307,9 @@ struct archive_stream {
     struct archive *archive;
     const char *label;
     bool empty, unended;
+    bool began, after_return; // something was read; the last line ended with CR, and LF may follow
+    enum utf16_order utf16;
+    struct buf raw;  // UTF-16 that is not decoded yet
     int64_t n_lines; // given out
 };
 
@@ -347,8 +351,8 @@ struct archive_stream *archive_stream_open(const char *label, int fd, struct err
     return NULL;
 }
 
-/* Adds the next block to *to: 1, or 0 at the end. */
-static int read_block(struct archive_stream *s, struct buf *to, struct err *err)
+/* Reads the next block behind *to: 1, or 0 at the end. */
+static int read_bytes(struct archive_stream *s, struct buf *to, struct err *err)
 {
     char *at = buf_reserve(to, STREAM_BLOCK);
 
@@ -362,17 +366,53 @@ static int read_block(struct archive_stream *s, struct buf *to, struct err *err)
     return n > 0;
 }
 
-/* Takes whole lines off the front of the text. */
+/* The same as UTF-8, whatever the byte order mark says. */
+static int read_block(struct archive_stream *s, struct buf *to, struct err *err)
+{
+    if (s->began && s->utf16 == UTF16_NONE)
+        return read_bytes(s, to, err);
+    int got = read_bytes(s, &s->raw, err);
+    if (got <= 0)
+        return got;
+    if (!s->began)
+        s->utf16 = utf16_order(s->raw.at, s->raw.n);
+    s->began = true;
+    if (s->utf16 == UTF16_NONE)
+        buf_add(to, s->raw.at, s->raw.n);
+    size_t used = s->utf16 == UTF16_NONE ? s->raw.n : utf16_decode(to, s->raw.at, s->raw.n, s->utf16);
+    s->raw.n -= used;
+    memmove(s->raw.at, s->raw.at + used, s->raw.n);
+    return buf_failed(to) ? err_nomem(err) : 1;
+}
+
+static const char *skip_mark(const char *at, const char *end)
+{
+    return end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0 ? at + 3 : at;
+}
+
+/* Takes whole lines off the front of the text: they end with LF, CR or both, or at NULs, as a log has where it was
+ * emptied while it was written. */
 static int take_lines(struct archive_stream *s, const struct archive_lines *to, struct buf *text, bool at_end,
                       struct err *err)
 {
-    char *at = text->at, *end = at + text->n, *stop;
+    char *at = text->at, *end = at + text->n, *feed = NULL;
 
-    while (at < end && ((stop = memchr(at, '\n', (size_t)(end - at))) || at_end)) {
-        s->unended = !stop;
-        stop = stop ? stop : end;
+    for (;;) {
+        while (at < end && (*at == '\0' || (s->after_return && *at == '\n')))
+            s->after_return &= *at++ != '\n';
+        if (at < end && (!feed || feed < at)) {
+            feed = memchr(at, '\n', (size_t)(end - at));
+            feed = feed ? feed : end;
+            *feed = '\0';
+        }
+        char *stop = strchrnul(at, '\r');
+        s->unended = stop == end;
+        if (at == end || (s->unended && !at_end))
+            break;
+        s->after_return = *stop == '\r' && stop + 1 == end;
         *stop = '\0';
-        int code = to->line(to->arg, at, (size_t)(stop - at), err);
+        const char *line = skip_mark(at, stop);
+        int code = to->line(to->arg, line, (size_t)(stop - line), err);
         if (code)
             return code;
         s->n_lines++;
@@ -393,8 +433,10 @@ int archive_stream_lines(struct archive_stream *s, const struct archive_lines *t
     while (got > 0) {
         size_t before = text.n;
         got = read_block(s, &text, err);
-        if (got < 0 || text.n == 0)
+        if (got < 0 || (got == 0 && text.n == 0))
             break;
+        if (text.n == 0)
+            continue;
         if (to->read)
             to->read(to->arg, (int64_t)(text.n - before));
         int code = take_lines(s, to, &text, got == 0, err);
@@ -416,7 +458,9 @@ int64_t archive_stream_bytes(const struct archive_stream *s)
 
 void archive_stream_close(struct archive_stream *s)
 {
-    if (s)
+    if (s) {
         archive_read_free(s->archive);
+        buf_release(&s->raw);
+    }
     free(s);
 }

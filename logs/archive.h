@@ -62,15 +62,16 @@ int archive_unpack(struct buf *out, const char *path, struct err *err) MUST_CHEC
 struct archive_stream;
 struct archive_stream *archive_stream_open(const char *label, int fd, struct err *err);
 
-/* Takes the lines of a stream. */
+/* Takes the lines of a stream, which is UTF-8, or UTF-16 with a byte order mark. */
 struct archive_lines {
-    /* n bytes without the line end, then a NUL; a code other than 0 ends the reading and is returned */
+    /* n bytes, no line end and no NUL among them, then a NUL; a code other than 0 ends the reading and is returned */
     int (*line)(void *arg, const char *line, size_t n, struct err *err);
     void (*read)(void *arg, int64_t bytes); // bytes read since the last call; may be NULL
     void *arg;
 };
 
-/* Gives out all lines, once; the last one may lack its line end. ERR_FORMAT: one is longer than 256 MiB. */
+/* Gives out all lines, once: they end with LF, CR, both, or NULs; the last one may lack its end. ERR_FORMAT: one is
+ * longer than 256 MiB. */
 int archive_stream_lines(struct archive_stream *s, const struct archive_lines *to, struct err *err) MUST_CHECK;
 bool archive_stream_unended(const struct archive_stream *s);  // does the line that is given out lack its end?
 int64_t archive_stream_bytes(const struct archive_stream *s); // of the file, that were decoded; NULL: 0

@@ -10,9 +10,9 @@
 #include <strings.h>
 
 enum {
-    MAX_DEPTH = 4,
     PREFIX = 256, /* bytes before the JSON of a line: time, process, source and the words before it */
     NOT_JSON = 1,
+    SHOWN_FIELDS = 12,
 };
 
 static const char *const flaw_texts[] = {
@@ -38,14 +38,30 @@ void request_line_release(struct request_line *l)
     map_release(&l->unknown);
     free(l->request.message.at);
     free(l->request.hash.at);
+    request_pieces_release(&l->pieces);
+    buf_release(&l->text);
+    buf_release(&l->fields);
     *l = (struct request_line){ 0 };
 }
 
 static double time_of(const struct json *row)
 {
-    static const char *const names[] = { "timestamp",    "time",       "ts",         "created",
-                                         "created_at",   "startTime",  "start_time", "@timestamp",
-                                         "time_iso8601", "time_local", "msec" };
+    static const char *const names[] = { "timestamp",
+                                         "time",
+                                         "ts",
+                                         "created",
+                                         "created_at",
+                                         "startTime",
+                                         "start_time",
+                                         "@timestamp",
+                                         "time_iso8601",
+                                         "time_local",
+                                         "msec",
+                                         "date",
+                                         "event_time",
+                                         "__REALTIME_TIMESTAMP",
+                                         "startTimeUnixNano",
+                                         "timeUnixNano" };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         const struct json *v = json_get(row, names[i]);
@@ -59,7 +75,20 @@ static double time_of(const struct json *row)
     return (double)NAN;
 }
 
-static int find(const struct request_finding *f, const struct json *row, int depth, struct err *err);
+/* The names of a row's fields, once for all logs: those that are names, not words of users. */
+static void note_fields(struct buf *to, const struct json *row)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.@";
+    int n = 0;
+
+    if (to->n)
+        return;
+    for (const struct json *m = json_first(row); m && json_name(m) && n < SHOWN_FIELDS; m = json_next(m)) {
+        size_t length = strlen(json_name(m));
+        if (length > 0 && length < TEXT_SHORT && strspn(json_name(m), letters) == length)
+            buf_printf(to, n++ ? ", %s" : "%s", json_name(m));
+    }
+}
 
 /* ---- bodies, and the prompts made of them --------------------------------- */
 
@@ -121,15 +150,16 @@ static bool take_refused(struct request_line *l, uint64_t id, bool usable)
 
 /* ---- lines ---------------------------------------------------------------- */
 
-/* The same for the row of a line; notes what it is if it has no request. */
+/* Finds the request in the row of a line, and notes what it is if it has none. */
 static int find_in_row(const struct request_finding *f, const struct json *row, int depth, struct err *err)
 {
     struct request_line *l = f->l;
     int64_t before = l->n_found;
-    int code = find(f, row, depth, err);
+    int code = request_find(f, row, depth, err);
     if (code || l->n_found > before)
         return code;
     request_note_row(&l->log, row);
+    note_fields(&l->fields, row);
     return l->asks ? request_flawed(f, REQUEST_UNKNOWN) : 0;
 }
 
@@ -160,8 +190,10 @@ static const char *json_in(const char *text)
 
     memcpy(begin, text, n);
     begin[n] = '\0';
-    const char *at = strstr(begin, "{\"");
-    return at ? text + (at - begin) : NULL;
+    for (const char *at = begin; (at = strchr(at, '{')); at++)
+        if (at[1 + strspn(at + 1, " ")] == '"')
+            return text + (at - begin);
+    return NULL;
 }
 
 /* A line of text that ends with JSON: a time before it, or vLLM's "Request ID JSON body: ". NOT_JSON: it does not. */
@@ -183,16 +215,27 @@ static bool ends(const char *text, const char *at, const char *with)
     return (size_t)(at - text) >= n && memcmp(at - n, with, n) == 0;
 }
 
+/* True: there is no line yet; of one whose pieces are lost, counts the request. */
+static bool find_piece(const struct request_finding *f, enum request_piece piece, const char *text)
+{
+    if (piece == PIECE_LOST)
+        find_cut(f, text);
+    return piece == PIECE_KEPT || piece == PIECE_LOST;
+}
+
 /* A line of vLLM, or of anything with JSON at its end. */
 static int find_in_line(const struct request_finding *f, const char *text, int depth, struct err *err)
 {
     static const char mark[] = "prompt: ", ids[] = "None, prompt_token_ids: [";
     struct request_log *log = &f->l->log;
     struct request_line *l = f->l;
+    int is_piece = depth ? 0 : find_piece(f, request_piece_line(&l->pieces, &text), text);
     const char *json = json_in(text), *prompt = strstr(text, mark);
     const char *quoted = prompt ? prompt + sizeof(mark) - 1 : "";
     bool is_body = json && ends(text, json, " JSON body: ");
 
+    if (is_piece)
+        return 0;
     if (isnan(f->l->request.time))
         f->l->request.time = request_time_before(text, log->newest);
     if (json && (!prompt || json < prompt)) {
@@ -216,13 +259,45 @@ static int find_in_line(const struct request_finding *f, const char *text, int d
 }
 
 /* JSON in a text, or a line. */
-static int find_in_text(const struct request_finding *f, const char *text, int depth, struct err *err)
+int request_find_in_text(const struct request_finding *f, const char *text, int depth, struct err *err)
 {
     if (text[strspn(text, " \t\r\n")] != '{' && text[strspn(text, " \t\r\n")] != '[')
         return find_in_line(f, text, depth, err);
     struct json *row = json_parse(text, strlen(text), err);
-    int code = row ? find(f, row, depth, err) : find_cut(f, text);
+    int code = row ? request_find(f, row, depth, err) : find_cut(f, text);
     json_free(row);
+    return code;
+}
+
+/* A text, or a list of its bytes, as journald has it where it is not UTF-8 or long. NULL: neither. */
+static const char *text_of(struct buf *bytes, const struct json *v)
+{
+    if (!json_is_array(v) || !json_is_number(json_first(v)))
+        return json_text(v);
+    buf_clear(bytes);
+    for (const struct json *b = json_first(v); b; b = json_next(b)) {
+        double byte = json_real(b);
+        buf_addc(bytes, byte >= 1 && byte <= 255 ? (char)(unsigned char)byte : ' ');
+    }
+    return buf_str(bytes);
+}
+
+/* The line in a row of a log, which may be a piece of one. */
+static int find_logged(const struct request_finding *f, const struct json *row, int depth, struct err *err)
+{
+    static const char *const names[] = { REQUEST_LINES };
+    struct request_line *l = f->l;
+    int64_t before = l->n_found;
+    int code = 0;
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !code && l->n_found == before; i++) {
+        const struct json *v = json_get(row, names[i]);
+        const char *text = text_of(&l->text, v);
+        if (json_is_object(v))
+            code = request_find(f, v, depth + 1, err);
+        else if (text && !find_piece(f, request_piece_row(&l->pieces, row, &text), text))
+            code = request_find_in_text(f, text, depth + 1, err);
+    }
     return code;
 }
 
@@ -236,13 +311,14 @@ static int find_wrapped(const struct request_finding *f, const struct json *row,
         const struct json *v = json_get(row, names[i]);
         int code = 0;
         if (json_is_object(v))
-            code = find(f, v, depth + 1, err);
+            code = request_find(f, v, depth + 1, err);
         else if (json_text(v))
-            code = find_in_text(f, json_text(v), depth + 1, err);
+            code = request_find_in_text(f, json_text(v), depth + 1, err);
         if (code)
             return code;
     }
-    return 0;
+    int code = l->n_found == before ? find_logged(f, row, depth, err) : 0;
+    return code || l->n_found > before ? code : request_find_below(f, row, depth, err);
 }
 
 /* SGLang logs a request three times: the body as it came, the prompt or its ids, and at the end both with the answer;
@@ -321,7 +397,13 @@ static int find_event(const struct request_finding *in, const struct json *row, 
     return code;
 }
 
-static int find(const struct request_finding *f, const struct json *row, int depth, struct err *err)
+/* Below a field of another name, only what has the other fields of a request is one. */
+static bool is_request(const struct request_finding *f, const struct json *row)
+{
+    return !f->below || json_get(json_first(json_get(row, "messages")), "role") || json_get(row, "model");
+}
+
+int request_find(const struct request_finding *f, const struct json *row, int depth, struct err *err)
 {
     struct request *r = &f->l->request;
     const struct request_finding in = about(f, row);
@@ -329,9 +411,9 @@ static int find(const struct request_finding *f, const struct json *row, int dep
     const char *model = json_text(json_get(row, "model"));
     int64_t before = f->l->n_found;
 
-    if (depth > MAX_DEPTH)
+    if (depth > REQUEST_DEPTH)
         return 0;
-    f->l->asks |= !f->of_sglang && looks_asked(row);
+    f->l->asks |= !f->of_sglang && !f->below && looks_asked(row);
     if (isnan(r->time))
         r->time = time_of(row);
     if (model) {
@@ -340,7 +422,9 @@ static int find(const struct request_finding *f, const struct json *row, int dep
     }
     if (json_is_array(json_get(row, "hash_ids")))
         return request_read_trace(f, row, json_get(row, "hash_ids"), err);
-    int code = json_is_object(body) ? find(&in, body, depth + 1, err) : 0; /* as it came, with its tools */
+    if (!is_request(f, row))
+        return find_event(&in, row, depth, err);
+    int code = json_is_object(body) ? request_find(&in, body, depth + 1, err) : 0; /* as it came, with its tools */
     if (code || f->l->n_found > before)
         return code;
     if (request_read_body(&in, row, err))
@@ -356,10 +440,22 @@ int request_read(struct request_line *l, const char *line, size_t n, const struc
     l->request.time = (double)NAN;
     l->asks = false;
     buf_clear(&l->request.model);
-    if (line[strspn(line, " \t\r")] != '{')
+    bool is_object = line[strspn(line, " \t")] == '{',
+         is_list = *line == '[' && strchr("{[", line[1 + strspn(line + 1, " \t")]);
+    struct json *row = is_object || is_list ? json_parse(line, n, err) : NULL;
+    if (!row && !is_object)
         return find_in_line(&f, line, 0, err);
-    struct json *row = json_parse(line, n, err);
     int code = row ? find_in_row(&f, row, 0, err) : err->code == ERR_FORMAT ? REQUEST_DAMAGED : err->code;
     json_free(row);
     return code;
+}
+
+void request_end(struct request_line *l)
+{
+    const struct request_finding f = { .l = l };
+
+    buf_clear(&l->request.model);
+    for (const char *text; (text = request_piece_left(&l->pieces));)
+        find_cut(&f, text);
+    l->pieces.ends = false;
 }

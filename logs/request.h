@@ -2,9 +2,9 @@
  *
  * A line is JSON, perhaps after a time and a name, or vLLM's own ("Request ID details: prompt: '...', ..."). In JSON
  * the request is the object that is a body of some API, with `messages`, `prompt`, `input` ...: the row itself, or the
- * value of one of REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it, up to four deep.
- * docs/requests.md has an example of each log. vLLM and SGLang log a request more than once; the body as it came is
- * preferred, then the prompt.
+ * value of one of REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it; a whole request is also found
+ * below any other field, up to sixteen deep. docs/requests.md has an example of each log. vLLM and SGLang log a request
+ * more than once; the body as it came is preferred, then the prompt.
  *
  * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
  * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text. A salt or an
@@ -21,14 +21,16 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "formats/context.h"
+#include "logs/request_pieces.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define REQUEST_WRAPPERS                                                                                               \
-    "body", "request_body", "request", "requestBody", "req_body", "payload", "json", "proxy_server_request", "obj",    \
-        "log", "message", "msg"
+    "body", "request_body", "request", "requestBody", "req_body", "payload", "json", "proxy_server_request", "obj"
+/* Fields that hold a line of a server, perhaps a piece of one. */
+#define REQUEST_LINES "log", "message", "msg", "MESSAGE", "line"
 
 enum {
     REQUEST_MARK = 2,    // bytes before the text of a message
@@ -168,6 +170,10 @@ struct request_line {
     int64_t n_unknown[REQUEST_UNKNOWN_MAX]; // requests with each; the last: with others
     int refused;                            // the flaw of the body just read, or N_REQUEST_FLAWS
     bool asks;                              // something in the line looks like a prompt
+    struct buf fields;                      // of the first row without a request
+    /* for request.c */
+    struct request_pieces pieces; // of lines
+    struct buf text;
 };
 
 typedef int request_visit(void *arg, const struct request *r, struct err *err);
@@ -181,6 +187,9 @@ struct request_visitor {
 enum { REQUEST_DAMAGED = 1 };
 int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,
                  struct err *err) MUST_CHECK;
+
+/* At the end of a log: requests whose line did not end are flawed. */
+void request_end(struct request_line *l);
 
 void request_line_release(struct request_line *l); // zeroed is fine
 

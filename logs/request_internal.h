@@ -1,4 +1,5 @@
 /* request_internal.h - between the files that read one line of a log: request.c finds the requests in it,
+ * request_below.c those under fields that it does not know, request_otel.c those in attributes of spans;
  * request_body.c knows the bodies of all APIs, request_fields.c their fields, request_prompt.c makes the prompt,
  * request_cut.c tells whether it is whole; request_vllm.c takes that of a line of vLLM, request_trace.c a trace's row.
  *
@@ -19,7 +20,20 @@ struct request_finding {
     bool of_generate;  // to Ollama's /api/generate
     bool of_gateway;   // a row of LiteLLM, which has many fields of its own
     bool failed;       // the server refused it, or gave no answer
+    bool below;        // a field that is none of REQUEST_WRAPPERS and REQUEST_LINES
 };
+
+enum { REQUEST_DEPTH = 16 }; // of objects, lists and texts with JSON
+
+int request_find(const struct request_finding *f, const struct json *row, int depth, struct err *err) MUST_CHECK;
+int request_find_in_text(const struct request_finding *f, const char *text, int depth, struct err *err) MUST_CHECK;
+
+/* request_below.c: the fields and elements that request_find() does not know; every text is read once. */
+int request_find_below(const struct request_finding *f, const struct json *v, int depth, struct err *err) MUST_CHECK;
+
+/* request_otel.c: the attributes of a span or an event, a list of keys and values or an object. */
+int request_find_attributes(const struct request_finding *f, const struct json *attributes, int depth,
+                            struct err *err) MUST_CHECK;
 
 void request_begin(struct request *r); // without messages and ids
 int request_flawed(const struct request_finding *f, enum request_flaw flaw);

@@ -2,6 +2,7 @@
 #include "logs/archive.h"
 #include "base/array.h"
 #include "base/file.h"
+#include "logs/request_values.h"
 #include "logs/requests_internal.h"
 
 #include <errno.h>
@@ -147,6 +148,7 @@ struct reading {
     const struct archive_stream *in;
     bool stopped;              // by a failure of `each`
     struct request_line *line; // counts: the results' in the first pass, later ignored
+    struct request_values values;
     int64_t n_line;
 };
 
@@ -168,7 +170,7 @@ static int take_request(void *arg, const struct request *q, struct err *err)
     return r->each(r->arg, q, err);
 }
 
-static int read_line(void *arg, const char *line, size_t n, struct err *err)
+static int read_value(void *arg, const char *line, size_t n, struct err *err)
 {
     struct reading *r = arg;
     struct requests *rq = r->rq;
@@ -178,13 +180,10 @@ static int read_line(void *arg, const char *line, size_t n, struct err *err)
 
     memcpy(flaws, r->line->flaws, sizeof(flaws));
     int code = request_read(r->line, line, n, &visitor, err);
-    r->n_line++;
     if (unended) { /* the server was killed, or writes it now */
         memcpy(r->line->flaws, flaws, sizeof(flaws));
         r->line->n_flawed = n_flawed;
     }
-    if (r->reading == REQUESTS_FIRST)
-        rq->n_lines++;
     r->stopped = code && code != REQUEST_DAMAGED;
     if (code != REQUEST_DAMAGED)
         return code;
@@ -194,6 +193,15 @@ static int read_line(void *arg, const char *line, size_t n, struct err *err)
         rq->damaged(rq->arg, err->msg);
     }
     return 0;
+}
+
+static int read_line(void *arg, const char *line, size_t n, struct err *err)
+{
+    struct reading *r = arg;
+
+    r->n_line++;
+    r->rq->n_lines += r->reading == REQUESTS_FIRST;
+    return request_values_line(&r->values, line, n, err);
 }
 
 static void note_bytes(void *arg, int64_t bytes)
@@ -222,8 +230,12 @@ static int read_log(struct reading *r, struct err *err)
     struct archive_stream *in = archive_stream_open(r->log->label, r->log->fd, err);
 
     r->in = in;
+    r->values = (struct request_values){ .each = read_value, .arg = r };
     r->line->log = (struct request_log){ .newest = r->log->newest, .future = r->rq->now + DAY };
     int code = in ? archive_stream_lines(in, &(struct archive_lines){ read_line, note_bytes, r }, err) : err->code;
+    code = code ? code : request_values_end(&r->values, err);
+    request_end(r->line);
+    request_values_release(&r->values);
     if (code && may_be_cut(r, err))
         code = 0;
     archive_stream_close(in);

@@ -271,6 +271,7 @@ static void check_line(const struct holds *c, bool bytes_suffice)
     const struct request_visitor visitor = { see, &s };
 
     cr_assert_eq(request_read(&l, c->line, strlen(c->line), &visitor, &err), 0, "%s", c->line);
+    request_end(&l);
     cr_assert_str_eq(buf_str(&s.text), c->want, "%s", c->line);
     for (int f = 0; f < N_REQUEST_FLAWS; f++)
         cr_assert_eq(l.flaws[f], f == c->flaw, "%s: flaw %d", c->line, f);
@@ -289,7 +290,12 @@ Test(requests, what_a_line_holds)
         { "{\"prompt\":[1,2]}", "", REQUEST_TOKENS },
         { "{\"prompt\":\"na\xefve\"}", "p[na\xef\xbf\xbdve];", -1 },
         { "{\"body\":{\"body\":{\"body\":{\"body\":{\"prompt\":\"deep\"}}}}}", "p[deep];", -1 },
-        { "{\"body\":{\"body\":{\"body\":{\"body\":{\"body\":{\"prompt\":\"too deep\"}}}}}}", "", -1 },
+        { "{\"a\":{\"b\":[[{\"c\":{\"model\":\"m\",\"prompt\":\"deep\"}}]]}}", "p[deep]@m;", -1 },
+        { "[{\"prompt\":\"a\",\"model\":\"m\"},{\"prompt\":\"b\"}]", "p[a]@m;p[b];", -1 },
+        { "{\"a\":{\"prompt\":\"not a request\"}}", "", -1 },
+        { "{\"a\":{\"output\":{\"model\":\"m\",\"prompt\":\"an answer\"}}}", "", -1 },
+        { "[[[[[[[[[[[[[[[[[[{\"prompt\":\"too deep\"}]]]]]]]]]]]]]]]]]]", "", -1 },
+        { "{\"MESSAGE\":[123,34,112,114,111,109,112,116,34,58,34,97,34,125]}", "p[a];", -1 },
         { "{\"messages\":[{\"role\":\"user\",\"content\":\"u\"},{\"role\":\"system\",\"content\":\"s\"}]}", "",
           REQUEST_ROLES },
         { "{\"messages\":[{\"role\":\"user\",\"content\":null}]}", "", REQUEST_TOOLS },
