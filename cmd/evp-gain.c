@@ -18,6 +18,8 @@ static const struct opt opts[] = {
     OPT_HEAD("Choice"),
     OPT_MANY('d', "dataset", &cfg.dataset, "NAME,...", "take only these datasets; may be repeated"),
     OPT_PARTIAL(&cfg.partial),
+    OPT_TIME_UNIT(&cfg.time_unit),
+    OPT_REUSE(&cfg.reuse),
     OPT_HEAD("Model and device"),
     OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
@@ -56,8 +58,8 @@ static const struct tool tool = {
     .common = &common,
     .about =
         "LOG is a log of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files (docs/requests.md), or a trace "
-        "of Mooncake, which has ids of blocks in place of text; compressed or not; '-' is standard input. All logs are "
-        "one; --dataset names models.\n"
+        "with ids of blocks in place of text (docs/replay.md); compressed or not; '-' is standard input. All logs "
+        "are one; --dataset names models.\n"
         "\n"
         "Requests are replayed by their times, or without times in the order of the lines. The table has rows for no "
         "cache, for what engines keep in the memory of the GPUs, and for that with LRU caches in DRAM and SSD behind "
@@ -237,7 +239,7 @@ static void release(struct gain *g)
 
 static int run(struct gain *g, char **path, int n, struct err *err)
 {
-    const struct replayed_from from = { cfg.model, cfg.gpu, &cfg.dataset, path, n };
+    const struct replayed_from from = { cfg.model, cfg.gpu, &cfg.dataset, cfg.reuse, cfg.time_unit, path, n };
 
     if (gain_sweep_check(&cfg, err))
         return err->code;

@@ -2,13 +2,13 @@
  *
  * replay/ does the work. Here are the options, the lines of the table, and the messages.
  */
+#include "base/array.h"
 #include "base/file.h"
 #include "show/model_say.h"
 #include "base/log.h"
 #include "cmd/options.h"
 #include "base/parallel.h"
 #include "base/parse.h"
-#include "base/unconst.h"
 #include "cmd/request_logs.h"
 #include "replay/assumed.h"
 #include "replay/replay_out.h"
@@ -21,10 +21,10 @@
 enum { NUMBERS_MAX = 64, POLICIES_MAX = 64, IDS_SHOWN = 10 };
 
 static struct {
-    const char *tiers, *trace, *rate, *alpha, *contexts, *assume, *model, *gpu, *output, *requests;
-    struct opt_list policy;
+    const char *tiers, *rate, *alpha, *contexts, *assume, *reuse, *model, *gpu, *output, *requests;
+    struct opt_list policy, trace;
     double warm, min_quality;
-    int gpus, output_tokens, seed;
+    int gpus, output_tokens, seed, time_unit;
     bool batch, topics_change, partial;
     struct opt_common common;
 } cfg = { .alpha = "1", .warm = 0.5, .seed = 1 };
@@ -32,7 +32,9 @@ static struct {
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
     OPT_TIERS(&cfg.tiers),
-    OPT_TEXT(0, "trace", &cfg.trace, "TRACE", "requests with their times: a file, or poisson:QPS,N"),
+    OPT_MANY(0, "trace", &cfg.trace, "TRACE,...",
+             "requests with their times: files, whose requests are merged by time, or poisson:QPS,N; may be repeated"),
+    OPT_TIME_UNIT(&cfg.time_unit),
     OPT_TEXT(
         0, "contexts", &cfg.contexts, "map|zipf:S[,drift:D][,churn:C]",
         "let the contexts of the trace stand for those of the table, in turn; or draw those that requests ask for"),
@@ -41,7 +43,8 @@ static const struct opt opts[] = {
     OPT_HEAD("Without a table, and with --batch"),
     OPT_WORDS(0, "assume", &cfg.assume,
               "FACTOR:QUALITY,...: configs that make KV so many times smaller, and the quality of their answers; the "
-              "trace is a request log, or one of Mooncake"),
+              "trace is a request log, or one with ids of blocks"),
+    OPT_REUSE(&cfg.reuse),
     OPT_PARTIAL(&cfg.partial),
     OPT_MODEL_SHAPE(&cfg.model),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
@@ -86,7 +89,7 @@ static const struct tool tool = {
         "(docs/formats/replay.md).\n"
         "\n"
         "A trace is an access log with times (\"at\"), one of Mooncake, Azure or BurstGPT, which name no contexts, so "
-        "that --contexts draws them, or one of libCacheSim (.oracleGeneral).\n"
+        "that --contexts or --reuse draws them, or one of libCacheSim (.oracleGeneral).\n"
         "\n"
         "--assume takes the place of a table: bytes and times are computed from --model and --gpu, and a prompt finds "
         "what is held of its prefix (docs/replay.md).\n"
@@ -126,6 +129,10 @@ struct run {
     int n_policies;
     int n_gpus;
     struct buf names, inputs, out, requests;
+    struct {
+        char **at;
+        int n, cap;
+    } traces;      // their names
     bool left_out; // requests of a log
 };
 
@@ -153,6 +160,29 @@ static int take_policies(struct run *run, struct err *err)
     return run->n_policies ? 0 : err_set(err, ERR_USAGE, "--policy is needed: prefill,lru,night for example");
 }
 
+static int add_trace(void *arg, const char *item, size_t n)
+{
+    struct run *run = arg;
+    char *path = strndup(item, n);
+
+    if (path && ARRAY_PUSH(&run->traces, path) == 0)
+        return 0;
+    free(path);
+    return ERR_NOMEM;
+}
+
+/* The names of files, between commas; poisson:QPS,N has one of its own. */
+static int take_traces(struct run *run, struct err *err)
+{
+    for (int i = 0; i < cfg.trace.n; i++) {
+        const char *text = cfg.trace.at[i];
+        bool whole = strncmp(text, "poisson:", strlen("poisson:")) == 0;
+        if (whole ? add_trace(run, text, strlen(text)) : opt_split(text, add_trace, run))
+            return err_nomem(err);
+    }
+    return 0;
+}
+
 static int take_numbers(const char *name, const char *text, double *to, int *n, struct err *err)
 {
     *n = parse_list(text, to, NUMBERS_MAX);
@@ -166,8 +196,10 @@ static int take_options(struct run *run, struct err *err)
 {
     if (cfg.output && cfg.requests && strcmp(cfg.output, cfg.requests) == 0)
         return err_set(err, ERR_USAGE, "--output and --per-request must be different files");
-    if (!cfg.tiers || !cfg.trace)
+    if (!cfg.tiers || !cfg.trace.n)
         return err_set(err, ERR_USAGE, "--%s is needed", cfg.tiers ? "trace" : "tiers");
+    if (cfg.reuse && !cfg.assume)
+        return err_set(err, ERR_USAGE, "--reuse is for --assume; --contexts draws those of a table");
     if (cfg.assume && cfg.contexts)
         return err_set(err, ERR_USAGE, "--assume takes contexts from the trace; --contexts draws those of a table");
     if (cfg.assume && cfg.topics_change)
@@ -179,7 +211,7 @@ static int take_options(struct run *run, struct err *err)
     if (take_numbers("alpha", cfg.alpha, run->alpha, &run->n_alphas, err) ||
         (cfg.rate && take_numbers("rate", cfg.rate, run->rate, &run->n_rates, err)))
         return err->code;
-    return take_policies(run, err);
+    return take_traces(run, err) ? err->code : take_policies(run, err);
 }
 
 /* ---- reading ----------------------------------------------------------------- */
@@ -208,7 +240,7 @@ static int refuse_unknown(const struct run *run, struct err *err)
         if (n++ < IDS_SHOWN)
             buf_printf(&ids, "%s '%s'", n > 1 ? "," : "", id);
     }
-    int code = err_set(err, ERR_FORMAT, "'%s': %d of its %d contexts are not in the table:%s%s", cfg.trace, n,
+    int code = err_set(err, ERR_FORMAT, "'%s': %d of its %d contexts are not in the table:%s%s", run->traces.at[0], n,
                        run->trace.contexts.n, buf_str(&ids), n > IDS_SHOWN ? ", ..." : "");
     buf_release(&ids);
     return code;
@@ -227,7 +259,7 @@ static int find_rows(struct run *run, struct err *err)
         int32_t context = t->request[i].context;
         if (context < 0)
             return err_set(err, ERR_USAGE, "'%s' names no contexts: --contexts draws them, zipf:1 for example",
-                           cfg.trace);
+                           run->traces.at[0]);
         run->path[i] = context;
         if (cfg.contexts)
             continue;
@@ -252,7 +284,8 @@ static void set_output(struct run *run)
 static int open_world(struct run *run, struct err *err)
 {
     if (!run->trace.timed && !cfg.rate) {
-        log_warn("'%s' has no times: requests follow each other, and nobody waits; --rate gives them times", cfg.trace);
+        log_warn("'%s' has no times: requests follow each other, and nobody waits; --rate gives them times",
+                 run->traces.at[0]);
         run->rate[0] = 0;
         run->n_rates = 1;
     }
@@ -270,8 +303,12 @@ static int open_world(struct run *run, struct err *err)
 
 static int read_trace(struct run *run, struct err *err)
 {
-    if (trace_read(&run->trace, cfg.trace, (uint64_t)cfg.seed, err))
+    if (trace_read(&run->trace, run->traces.at, run->traces.n, (uint64_t)cfg.seed, err))
         return err->code;
+    if (run->trace.unit > 0 && cfg.time_unit)
+        trace_scale(&run->trace, replayed_unit(cfg.time_unit) / run->trace.unit);
+    else if (run->trace.unit > 0 && run->trace.request[run->trace.n - 1].at > 0)
+        request_logs_say_unit(run->trace.unit);
     run->path = malloc(((size_t)run->trace.n + 1) * sizeof(*run->path));
     run->first = malloc(((size_t)run->trace.n + 2) * sizeof(*run->first));
     if (!run->path || !run->first)
@@ -351,8 +388,8 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
 static int read_assumed(struct run *run, struct err *err)
 {
     const struct opt_list all = { 0 };
-    char *path[] = { unconst(cfg.trace) };
-    const struct replayed_from from = { cfg.model, cfg.gpu, &all, path, 1 };
+    const struct replayed_from from = { cfg.model,     cfg.gpu,        &all,         cfg.reuse,
+                                        cfg.time_unit, run->traces.at, run->traces.n };
     struct assumed_configs configs;
     struct replayed_logs r = { .rq.partial = cfg.partial };
     int code = 0;
@@ -572,6 +609,9 @@ int main(int argc, char **argv)
     free(run.first);
     free(run.at);
     free(run.output);
+    for (int i = 0; i < run.traces.n; i++)
+        free(run.traces.at[i]);
+    free(run.traces.at);
     buf_release(&run.names);
     buf_release(&run.inputs);
     buf_release(&run.out);

@@ -11,7 +11,8 @@ enum { HBM, DRAM, SSD, GAIN_TIERS };
 
 struct gain_choice {
     struct opt_list dataset;
-    const char *model, *gpu, *sweep, *price, *picture;
+    const char *model, *gpu, *reuse, *sweep, *price, *picture;
+    int time_unit;
     uint64_t hbm, dram, ssd, ssd_read, ssd_write; // hbm: UINT64_MAX: not given
     int gpus;
     bool json, partial;

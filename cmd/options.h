@@ -43,6 +43,12 @@
              "tflops=989,memory=80G,bandwidth=3.35T, and pcie=64G if that is not said")
 #define OPT_GPUS(p, least) OPT_NUM(0, "gpus", p, least, 1000000, "number of GPUs, each with the whole model")
 #define OPT_RATE_HELP      "requests per second of all contexts together"
+#define OPT_TIME_UNIT(p)                                                                                               \
+    OPT_PICK(0, "time-unit", p, "auto|s|ms|us|ns", "unit of times in traces; auto: as their rows tell")
+#define OPT_REUSE(p)                                                                                                   \
+    OPT_TEXT(0, "reuse", p, "zipf:S,N[,SHARE]",                                                                        \
+             "each request of a trace of Azure or BurstGPT, which names no contexts, begins with one of N, drawn by "  \
+             "Zipf's law with the exponent S, which is that SHARE (0.5) of its prompt")
 #define OPT_OUTPUT_TOKENS(p)                                                                                           \
     OPT_NUM(0, "output-tokens", p, 0, 1000000, "tokens of every answer, whose decoding counts, too")
 #define OPT_SEED(p) OPT_NUM('s', "seed", p, 0, INT_MAX, "seed of random choices")

@@ -183,12 +183,46 @@ static int say_stamps(const struct gain_stamps *g, struct err *err)
     return 0;
 }
 
+double replayed_unit(int time_unit)
+{
+    static const double units[] = { 0, 1, 1e-3, 1e-6, 1e-9 };
+
+    return units[time_unit];
+}
+
+/* What was found out of a trace, or assumed. */
+static void say_trace(const struct replayed_logs *r, const struct replayed_from *from)
+{
+    const struct trace_reading *t = &r->rq.line.trace;
+
+    if (r->log.facts.last > r->log.facts.first && !from->time_unit)
+        request_logs_say_unit(t->found_unit);
+    if (r->log.facts.n && t->block != TRACE_BLOCK)
+        log_info("blocks of %d tokens, which fit the traces' rows", (int)t->block);
+    if (t->n_counts)
+        log_info("assumed: the contexts of %" PRId64 " requests, %s", t->n_counts, from->reuse);
+    if (t->n_sessions)
+        log_info("assumed: one of the %" PRId64 " sessions begins every minute", t->n_sessions);
+}
+
+void request_logs_say_unit(double unit)
+{
+    log_info("times of the trace are read as %s; --time-unit says otherwise", unit == 1      ? "seconds"
+                                                                              : unit == 1e-3 ? "milliseconds"
+                                                                              : unit == 1e-6 ? "microseconds"
+                                                                                             : "nanoseconds");
+}
+
 static int read_logs(struct replayed_logs *r, const struct replayed_from *from, struct err *err)
 {
     struct request_logs logs;
     struct map wanted = { 0 };
     int code = request_logs_wanted(&wanted, from->dataset, err);
 
+    if (!code && from->reuse)
+        code = trace_reuse_parse(&r->reuse, from->reuse, err);
+    r->rq.line.trace.reuse = from->reuse ? &r->reuse : NULL;
+    r->rq.line.trace.unit = replayed_unit(from->time_unit);
     r->rq.wanted = &wanted;
     r->rq.lenient = from->n > 1;
     request_logs_listen(&logs, &r->rq, "MiB of logs");
@@ -200,8 +234,10 @@ static int read_logs(struct replayed_logs *r, const struct replayed_from *from, 
     if (!code)
         code = gain_log_stamps(&r->log, &r->rq, err);
     request_logs_say_left_out(&r->rq);
-    if (!code)
+    if (!code) {
         request_logs_say(&r->rq);
+        say_trace(r, from);
+    }
     if (!code)
         code = say_stamps(&r->log.stamped, err);
     r->rq.wanted = NULL;
@@ -226,4 +262,5 @@ void replayed_logs_release(struct replayed_logs *r)
     requests_close(&r->rq);
     gain_log_release(&r->log);
     gain_model_close(&r->model);
+    trace_reuse_release(&r->reuse);
 }

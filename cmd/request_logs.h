@@ -30,15 +30,21 @@ struct replayed_logs {
     struct requests rq;
     struct gain_log log;
     struct gain_model model;
+    struct trace_reuse reuse;
 };
 
 /* Where they come from, as options say. */
 struct replayed_from {
     const char *model, *gpu;
     const struct opt_list *dataset; // the wanted models; none: all
+    const char *reuse;              // NULL: none
+    int time_unit;                  // of traces, as OPT_TIME_UNIT says
     char **path;                    // (n)
     int n;
 };
+
+double replayed_unit(int time_unit); // in seconds; 0: auto
+void request_logs_say_unit(double unit);
 
 /* Opens the model, reads the logs, measures tokens, and says what was left out. */
 int replayed_logs_read(struct replayed_logs *r, const struct replayed_from *from, struct err *err) MUST_CHECK;

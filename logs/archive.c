@@ -428,9 +428,9 @@ static int take_lines(struct archive_stream *s, const struct archive_lines *to, 
 int archive_stream_lines(struct archive_stream *s, const struct archive_lines *to, struct err *err)
 {
     struct buf text = { 0 };
-    int got = 1;
+    int got = 1, code = 0;
 
-    while (got > 0) {
+    while (got > 0 && !code) {
         size_t before = text.n;
         got = read_block(s, &text, err);
         if (got < 0 || (got == 0 && text.n == 0))
@@ -439,11 +439,10 @@ int archive_stream_lines(struct archive_stream *s, const struct archive_lines *t
             continue;
         if (to->read)
             to->read(to->arg, (int64_t)(text.n - before));
-        int code = take_lines(s, to, &text, got == 0, err);
-        got = code ? code : got;
+        code = take_lines(s, to, &text, got == 0, err);
     }
     buf_release(&text);
-    return got;
+    return got < 0 ? got : code;
 }
 
 bool archive_stream_unended(const struct archive_stream *s)

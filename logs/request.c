@@ -39,6 +39,7 @@ void request_line_release(struct request_line *l)
     free(l->request.message.at);
     free(l->request.hash.at);
     request_pieces_release(&l->pieces);
+    trace_reading_release(&l->trace);
     buf_release(&l->text);
     buf_release(&l->fields);
     *l = (struct request_line){ 0 };
@@ -234,8 +235,9 @@ static int find_in_line(const struct request_finding *f, const char *text, int d
     const char *quoted = prompt ? prompt + sizeof(mark) - 1 : "";
     bool is_body = json && ends(text, json, " JSON body: ");
 
-    if (is_piece)
-        return 0;
+    int counted = is_piece || depth ? 0 : request_find_counts(f, text, err);
+    if (is_piece || counted)
+        return counted <= 1 ? 0 : counted;
     if (isnan(f->l->request.time))
         f->l->request.time = request_time_before(text, log->newest);
     if (json && (!prompt || json < prompt)) {
@@ -420,8 +422,9 @@ int request_find(const struct request_finding *f, const struct json *row, int de
         buf_clear(&r->model);
         buf_adds(&r->model, model);
     }
-    if (json_is_array(json_get(row, "hash_ids")))
-        return request_read_trace(f, row, json_get(row, "hash_ids"), err);
+    int traced = request_find_trace(f, row, err);
+    if (traced)
+        return traced == 1 ? 0 : traced;
     if (!is_request(f, row))
         return find_event(&in, row, depth, err);
     int code = json_is_object(body) ? request_find(&in, body, depth + 1, err) : 0; /* as it came, with its tools */
@@ -442,6 +445,11 @@ int request_read(struct request_line *l, const char *line, size_t n, const struc
     buf_clear(&l->request.model);
     bool is_object = line[strspn(line, " \t")] == '{',
          is_list = *line == '[' && strchr("{[", line[1 + strspn(line + 1, " \t")]);
+    buf_clear(&l->text);
+    if (l->hashes && is_object && request_quote_numbers(&l->text, line, n)) {
+        line = buf_str(&l->text);
+        n = l->text.n;
+    }
     struct json *row = is_object || is_list ? json_parse(line, n, err) : NULL;
     if (!row && !is_object)
         return find_in_line(&f, line, 0, err);

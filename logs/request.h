@@ -10,9 +10,7 @@
  * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text. A salt or an
  * adapter, which keeps the caches of equal prompts apart, is a digest beside it.
  *
- * Mooncake's traces have no texts: `hash_ids` has an id for each block of 512 tokens, `input_length` the tokens,
- * `output_length` those of the answer, and `timestamp` milliseconds from any moment. Traces with blocks of another size
- * give it as `block_size`. The last block, which may be incomplete, may have an id or not.
+ * Traces have ids of blocks in place of texts (logs/request_trace.h).
  */
 #ifndef EVP_REQUEST_H
 #define EVP_REQUEST_H
@@ -22,6 +20,7 @@
 #include "base/map.h"
 #include "formats/context.h"
 #include "logs/request_pieces.h"
+#include "logs/request_trace.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,9 +32,7 @@
 #define REQUEST_LINES "log", "message", "msg", "MESSAGE", "line"
 
 enum {
-    REQUEST_MARK = 2,    // bytes before the text of a message
-    REQUEST_BLOCK = 512, // tokens, where a trace does not say
-    REQUEST_TOKENS_MAX = 1 << 30,
+    REQUEST_MARK = 2,             // bytes before the text of a message
     REQUEST_MEDIUM_TOKENS = 1024, // what an image, a sound or a file counts where bytes suffice
     REQUEST_MEDIA_MAX = 1000,     // of a request; more count two tokens each, so that no line becomes thousands of them
     REQUEST_UNKNOWN_MAX = 16,     // names of unknown fields; the last place counts all others
@@ -57,6 +54,7 @@ enum {
     X(REQUEST_CUT, "a prompt that the log cut short or left out")                                                      \
     X(REQUEST_HASHES, "hash ids of blocks instead of text")                                                            \
     X(REQUEST_BLOCKS, "hash ids that are not one for each block of its input_length")                                  \
+    X(REQUEST_COUNTS, "rows of Azure or BurstGPT, which name no contexts: --reuse zipf:1,200 draws them")              \
     X(REQUEST_UNKNOWN, "prompts in a form that is not recognised (docs/requests.md)")                                  \
     X(REQUEST_ADAPTER, "requests to a LoRA adapter, or with an extra_key, find no cache of the model")                 \
     X(REQUEST_FAILED, "requests that failed are no uses")
@@ -112,11 +110,12 @@ struct request_log {
         } at[REQUEST_PAIRED]; // the oldest are forgotten
         int n;
     } body;
-    bool sglang_cuts;          // SGLang cut a prompt in its middle
-    size_t longest;            // characters of the longest prompt that vLLM logged as text
-    int64_t n_longest, n_vllm; // how many have this length; how many there are
-    char longest_end;          // last byte of the first of them
-    bool ends_differ;          // another one ends with another byte
+    bool sglang_cuts;                 // SGLang cut a prompt in its middle
+    size_t longest;                   // characters of the longest prompt that vLLM logged as text
+    int64_t n_longest, n_vllm;        // how many have this length; how many there are
+    char longest_end;                 // last byte of the first of them
+    bool ends_differ;                 // another one ends with another byte
+    int tokens_column, output_column; // of a CSV, from 1; 0: none
 };
 
 /* What a log has in place of whole prompts, N_REQUEST_LACKS: nothing known. */
@@ -136,7 +135,7 @@ struct request {
         int n, cap;
     } message;
     struct {
-        double *at; // the ids of a trace; then there are no messages
+        uint64_t *at; // the ids of a trace; then there are no messages
         int n, cap;
     } hash;
     int64_t n_tokens;        // of a trace
@@ -157,6 +156,7 @@ struct request_line {
     bool bytes_suffice; // only equal beginnings matter: tools, reasoning, ids and media become bytes instead of flaws
     const char *date;   // requests with another date_string than the chat template's are flawed; NULL: not looked at
     const struct map *wanted; // models; flaws of requests to others do not count; NULL or empty: all do
+    struct trace_reading trace;
     /* results */
     struct request request;
     struct request_log log;

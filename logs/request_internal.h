@@ -68,7 +68,11 @@ bool request_is_cut(const struct request_finding *f, const char *text, size_t n)
 
 int request_give_vllm(const struct request_finding *f, const char *quoted,
                       struct err *err) MUST_CHECK; // quoted by repr()
-int request_read_trace(const struct request_finding *f, const struct json *row, const struct json *ids,
-                       struct err *err) MUST_CHECK;
+/* request_trace.c. 0: the row, or the line, is none of a trace. */
+int request_find_trace(const struct request_finding *f, const struct json *row, struct err *err) MUST_CHECK;
+int request_find_counts(const struct request_finding *f, const char *line, struct err *err) MUST_CHECK;
+
+/* Adds the line with quotes around whole numbers that a double might not hold; false: it has none. */
+bool request_quote_numbers(struct buf *to, const char *line, size_t n);
 
 #endif

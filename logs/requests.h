@@ -105,6 +105,9 @@ double requests_again(const struct requests *rq);
 int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 /* Calls each for the same requests again. */
 int requests_visit_again(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
+
+/* Reads the logs without counting anything, until each() returns other than 0; returns that. */
+int requests_look(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 void requests_close(struct requests *rq); // frees everything but the members set by the caller
 
 #endif

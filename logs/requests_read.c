@@ -246,7 +246,9 @@ static int read_log(struct reading *r, struct err *err)
 
 int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg, struct err *err)
 {
-    struct request_line again = { .date = rq->line.date };
+    struct request_line again = { .date = rq->line.date,
+                                  .hashes = rq->line.hashes,
+                                  .trace = { .facts = rq->line.trace.facts, .reuse = rq->line.trace.reuse } };
     int code = 0;
 
     rq->line.wanted = rq->wanted;
@@ -261,4 +263,9 @@ int requests_each(struct requests *rq, enum requests_reading reading, request_vi
     }
     request_line_release(&again);
     return code;
+}
+
+int requests_look(struct requests *rq, request_visit *each, void *arg, struct err *err)
+{
+    return requests_each(rq, REQUESTS_AGAIN, each, arg, err);
 }

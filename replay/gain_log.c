@@ -10,14 +10,11 @@
 
 enum { SEED = 1 };
 
-static uint64_t hash_key(uint64_t before, double id)
+static uint64_t hash_key(uint64_t before, uint64_t id)
 {
-    const struct {
-        uint64_t before;
-        double id;
-    } bytes = { before, id };
+    const uint64_t bytes[] = { before, id };
 
-    return digest_xxh3(&bytes, sizeof(bytes));
+    return digest_xxh3(bytes, sizeof(bytes));
 }
 
 /* Goes through the blocks of a prompt. *block: its last one, or -1. */
@@ -105,10 +102,35 @@ static int keep_parents(struct gain_log *g, struct err *err)
     return 0;
 }
 
+/* A request that is not of a trace whose facts are looked for. */
+static int stop(void *arg, const struct request *r, struct err *err)
+{
+    (void)arg, (void)r, (void)err;
+    return TRACE_SEEN;
+}
+
+/* Looks at the first rows of traces: the tokens of their blocks, and the unit of their times. What cannot be read is an
+ * error later. */
+static int look(struct gain_log *g, struct requests *rq, struct err *err)
+{
+    struct trace_reading *t = &rq->line.trace;
+
+    t->facts = &g->facts;
+    int code = requests_look(rq, stop, NULL, err);
+    t->facts = NULL;
+    if (g->facts.n == 0)
+        return code == ERR_NOMEM ? code : 0;
+    t->block = trace_facts_block(&g->facts);
+    t->found_unit = trace_facts_unit(&g->facts);
+    return 0;
+}
+
 int gain_log_read(struct gain_log *g, struct requests *rq, struct err *err)
 {
     g->rng = rng_new(SEED);
     rq->line.hashes = rq->line.bytes_suffice = true;
+    if (look(g, rq, err))
+        return err->code;
     if (requests_visit(rq, take, g, err))
         return err->code;
     if (g->requests.n == 0)

@@ -41,6 +41,7 @@ struct gain_log {
     struct buf sample[GAIN_SAMPLE];
     struct stamps stamps; // of texts
     struct gain_stamps stamped;
+    struct trace_facts facts; // of the first rows of traces
     /* while reading */
     struct prefix_tree tree;
     struct rng rng;

@@ -5,8 +5,8 @@
 #include "base/file.h"
 #include "base/parse.h"
 #include "base/rng.h"
-#include "logs/request.h"
 #include "logs/access.h"
+#include "logs/request.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -27,7 +27,8 @@ struct reading {
         struct read_request *at;
         int n, cap;
     } request;
-    int output_column; // of a CSV, from 0; -1: it has none
+    int output_column;        // of a CSV, from 0; -1: it has none
+    struct trace_facts facts; // of Mooncake's rows
 };
 
 static int add(struct reading *r, double second, int32_t context, double output, struct err *err)
@@ -65,13 +66,27 @@ static int add_access(struct reading *r, const struct json *row, struct err *err
 
 static int add_row(void *arg, const struct json *row, struct err *err)
 {
-    double ms, output = 0;
+    struct reading *r = arg;
+    double time, input = 0, output = 0;
 
     if (!json_get(row, "timestamp"))
         return add_access(arg, row, err);
-    if (json_want_real(row, "timestamp", &ms, err) || json_may_real(row, "output_length", &output, err))
+    if (json_want_real(row, "timestamp", &time, err) || json_may_real(row, "input_length", &input, err) ||
+        json_may_real(row, "output_length", &output, err))
         return err->code;
-    return add(arg, ms / 1000, -1, output, err);
+    trace_facts_time(&r->facts, time, input);
+    return add(r, time, -1, output, err);
+}
+
+/* Brings the times of Mooncake's rows from `from` on into seconds. */
+static void take_unit(struct trace *t, struct reading *r, int from)
+{
+    if (r->facts.n == 0)
+        return;
+    t->unit = trace_facts_unit(&r->facts);
+    for (int i = from; i < r->request.n; i++)
+        r->request.at[i].second *= t->unit;
+    r->facts = (struct trace_facts){ 0 };
 }
 
 /* ---- CSV ------------------------------------------------------------------------- */
@@ -190,8 +205,6 @@ static int finish(struct trace *t, const struct reading *r, struct err *err)
     int n = r->request.n;
     double first = (double)INFINITY, last = -(double)INFINITY;
 
-    if (n <= 0)
-        return err_set(err, ERR_FORMAT, "no requests");
     t->timed = !isnan(q[0].second);
     for (int i = 0; i < n; i++) {
         if (isnan(q[i].second) == t->timed)
@@ -257,16 +270,30 @@ static int read_file(struct reading *r, const char *path, struct err *err)
     return code;
 }
 
-int trace_read(struct trace *t, const char *path, uint64_t seed, struct err *err)
+static int read_one(struct trace *t, struct reading *r, const char *path, uint64_t seed, struct err *err)
 {
     static const char poisson[] = "poisson:";
+    int before = r->request.n;
+
+    if (strncmp(path, poisson, sizeof(poisson) - 1) == 0)
+        return make_poisson(r, path + sizeof(poisson) - 1, seed, err);
+    int code = read_file(r, path, err);
+    if (!code && r->request.n == before)
+        return err_set(err, ERR_FORMAT, "'%s': no requests", path);
+    take_unit(t, r, before);
+    return code;
+}
+
+int trace_read(struct trace *t, char *const *path, int n, uint64_t seed, struct err *err)
+{
     struct reading r = { .contexts = &t->contexts };
-    bool made = strncmp(path, poisson, sizeof(poisson) - 1) == 0;
+    int code = 0;
 
     *t = (struct trace){ 0 };
-    int code = made ? make_poisson(&r, path + sizeof(poisson) - 1, seed, err) : read_file(&r, path, err);
+    for (int i = 0; i < n && !code; i++)
+        code = read_one(t, &r, path[i], seed, err);
     if (!code && (finish(t, &r, err) || trace_spread(t, err)))
-        code = err_wrap(err, "'%s'", path);
+        code = err_wrap(err, "'%s'", path[0]);
     free(r.request.at);
     if (code)
         trace_release(t);
@@ -278,6 +305,12 @@ void trace_release(struct trace *t)
     free(t->request);
     map_release(&t->contexts);
     *t = (struct trace){ 0 };
+}
+
+void trace_scale(struct trace *t, double factor)
+{
+    for (int i = 0; i < t->n; i++)
+        t->request[i].at = llround(fmin((double)t->request[i].at * factor, 9e18));
 }
 
 void trace_stretch(struct trace *t, double rate)

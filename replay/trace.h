@@ -3,7 +3,7 @@
  * Recognised by content; JSON Lines may be compressed, as access logs (logs/access.h):
  *
  *     access rows     {"context":"qasper/12","at":17.25}    seconds; "count" counts as so many requests at that time
- *     Mooncake        {"timestamp":17250,...}               milliseconds; no contexts of a table; "output_length"
+ *     Mooncake        {"timestamp":17250,...}               or seconds; no contexts of a table; "output_length"
  *     Azure           TIMESTAMP,ContextTokens,...           2023-11-16 18:15:46.6805900; GeneratedTokens
  *     BurstGPT        Timestamp,Model,...                   seconds; Response tokens
  *     oracleGeneral   libCacheSim's records of 24 bytes, in a file whose name ends like this or .bin: seconds (u32), an
@@ -34,10 +34,12 @@ struct trace {
     bool timed;          // false: the rows have no times; they follow each other
     int n_spread;        // requests that shared their times (trace_spread)
     int64_t interval;    // ns: over which they are spread
+    double unit;         // seconds of Mooncake's times, found out from the rows; 0: there are none
 };
 
-/* By arrival, ties in the order of the trace. ERR_FORMAT names line and field; ERR_USAGE: not poisson:QPS,N. */
-int trace_read(struct trace *t, const char *path, uint64_t seed, struct err *err) MUST_CHECK;
+/* Several traces become one, by arrival, ties in the order of the traces. ERR_FORMAT names line and field; ERR_USAGE:
+ * not poisson:QPS,N. */
+int trace_read(struct trace *t, char *const *path, int n, uint64_t seed, struct err *err) MUST_CHECK;
 void trace_release(struct trace *t); // zeroed is fine
 
 /* Names the contexts 0 to n_contexts - 1 by `map`: those of the trace, in the order of their first requests, take them
@@ -46,6 +48,8 @@ void trace_release(struct trace *t); // zeroed is fine
  * context has had every rank. churn: C times over the whole trace a context that is drawn at random and the context of
  * rank 1 change places. ERR_USAGE: not such a text. */
 int trace_draw(struct trace *t, const char *spec, int n_contexts, uint64_t seed, struct err *err) MUST_CHECK;
+
+void trace_scale(struct trace *t, double factor); // of its times
 
 /* Stretches the times so that `rate` requests come per second on average. */
 void trace_stretch(struct trace *t, double rate);

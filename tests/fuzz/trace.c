@@ -29,12 +29,12 @@ static void check(struct trace *t)
             abort();
 }
 
-static void read_as(const char *path)
+static void read_as(char *path)
 {
     struct trace t;
     struct err err;
 
-    if (trace_read(&t, path, 1, &err))
+    if (trace_read(&t, &path, 1, 1, &err))
         return;
     if (t.n <= 0)
         abort();

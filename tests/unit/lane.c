@@ -111,7 +111,7 @@ Test(lane, no_tier_is_ever_too_full_and_littles_law_holds)
     struct err err;
 
     read_all(&in);
-    cr_assert_eq(trace_read(&t, "poisson:0.1,500", 1, &err), 0, "%s", err.msg);
+    cr_assert_eq(trace_read(&t, (char *[]){ (char[]){ "poisson:0.1,500" } }, 1, 1, &err), 0, "%s", err.msg);
     cr_assert_eq(trace_draw(&t, "zipf:1,churn:9", in.table.n_contexts, 1, &err), 0, "%s", err.msg);
     for (int i = 0; i < N; i++) {
         path[i] = t.request[i].context;
