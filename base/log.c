@@ -16,7 +16,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR = 24, NOTE = 64 };
+enum { BAR = 24, NOTE = 64, KINDS = 64, SAID = 5 };
 /* Seconds between two reports of progress; in a log once a minute after the first minute. */
 static const double every_terminal = 0.1, every_plain = 5, every_minute = 60;
 
@@ -30,6 +30,11 @@ static struct {
     double end;     // expected end, from progress_left(); 0: not given
     bool on_screen; /* the terminal shows an unfinished bar line */
     char note[NOTE];
+    struct {
+        uint64_t hash;
+        int64_t n;
+        char *more; /* "error: text" of the last one that was not printed; NULL: none */
+    } kind[KINDS];
 } state = { .lock = PTHREAD_MUTEX_INITIALIZER, .name = "evp", .level = LOG_INFO };
 
 /* EVP_TTY=1 or 0 overrides the test, for tests of the tools and for terminals that isatty() does not know. */
@@ -110,21 +115,73 @@ void log_open(const char *name, enum log_level level)
     state.level = level;
 }
 
+/* What messages have in common that differ in their numbers and quoted names. */
+static uint64_t kind_of(const char *text)
+{
+    uint64_t hash = 14695981039346656037u; /* FNV-1a */
+
+    for (bool quoted = false; *text; text++) {
+        quoted ^= *text == '\'';
+        if (!quoted && !(*text >= '0' && *text <= '9'))
+            hash = (hash ^ (unsigned char)*text) * 1099511628211u;
+    }
+    return hash;
+}
+
+/* Was enough said of this kind? What the table has no space for never is. */
+static bool said_enough(enum log_level level, const char *prefix, const char *text)
+{
+    uint64_t hash = kind_of(text);
+    int i = 0;
+
+    if (level > LOG_WARN || state.level >= LOG_DEBUG)
+        return false;
+    while (i < KINDS && state.kind[i].n && state.kind[i].hash != hash)
+        i++;
+    if (i == KINDS)
+        return false;
+    state.kind[i].hash = hash;
+    if (++state.kind[i].n <= SAID)
+        return false;
+    free(state.kind[i].more);
+    if (asprintf(&state.kind[i].more, "%s%s", prefix, text) < 0)
+        state.kind[i].more = NULL;
+    return true;
+}
+
+void log_end(void)
+{
+    pthread_mutex_lock(&state.lock);
+    clear_bar();
+    for (int i = 0; i < KINDS; i++) {
+        int64_t n = state.kind[i].n - SAID;
+        if (state.kind[i].more)
+            fprintf(stderr, "%s: %s\n", state.name, state.kind[i].more);
+        if (state.kind[i].more && n > 1)
+            fprintf(stderr, "%s: and %lld more like it (-v)\n", state.name, (long long)n - 1);
+        free(state.kind[i].more);
+        state.kind[i].more = NULL;
+        state.kind[i].n = 0;
+    }
+    pthread_mutex_unlock(&state.lock);
+}
+
 __attribute__((format(printf, 3, 0))) static void say(enum log_level level, const char *prefix, const char *fmt,
                                                       va_list ap)
 {
     if (level > state.level)
         return;
-    pthread_mutex_lock(&state.lock);
-    clear_bar();
-    fprintf(stderr, "%s: %s", state.name, prefix);
     char *text = NULL;
-    if (vasprintf(&text, fmt, ap) >= 0) {
+    bool made = vasprintf(&text, fmt, ap) >= 0;
+    if (made)
         utf8_defuse(text); // messages quote names from files
-        fprintf(stderr, "%s\n", text);
+    pthread_mutex_lock(&state.lock);
+    if (!made || !said_enough(level, prefix, text)) {
+        clear_bar();
+        fprintf(stderr, "%s: %s%s\n", state.name, prefix, made ? text : fmt);
+    }
+    if (made)
         free(text);
-    } else
-        fprintf(stderr, "%s\n", fmt);
     pthread_mutex_unlock(&state.lock);
 }
 
@@ -144,6 +201,7 @@ SAY(log_debug, LOG_DEBUG, "")
 
 int log_failure(const struct err *err)
 {
+    log_end();
     log_error("%s", err->msg);
     return err_exit_status(err->code);
 }

@@ -548,6 +548,7 @@ int opt_finish(int status)
 {
     bool failed = ferror(stdout) != 0;
 
+    log_end();
     if (fclose(stdout) || failed) {
         if (status == 0)
             log_error("cannot write standard output: %s", strerror(errno));

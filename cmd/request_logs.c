@@ -9,7 +9,7 @@
 
 #include <inttypes.h>
 
-enum { SAID_MAX = 5, SAID_BYTES = 64 << 20 }; // damaged lines reported one by one; bytes before a progress bar
+enum { SAID_BYTES = 64 << 20 }; // before a progress bar
 
 static int want(void *arg, const char *name, size_t n)
 {
@@ -30,10 +30,8 @@ int request_logs_wanted(struct map *wanted, const struct opt_list *dataset, stru
 
 static void say_damaged(void *arg, const char *sentence)
 {
-    const struct request_logs *logs = arg;
-
-    if (logs->rq->n_damaged <= SAID_MAX)
-        log_warn("%s", sentence);
+    (void)arg;
+    log_warn("%s", sentence);
 }
 
 static void say_unread(void *arg, const char *sentence)

@@ -156,11 +156,15 @@ static int find_in_row(const struct request_finding *f, const struct json *row, 
 {
     struct request_line *l = f->l;
     int64_t before = l->n_found;
+    int64_t lacks[N_REQUEST_LACKS];
+
+    memcpy(lacks, l->log.lacks, sizeof(lacks));
     int code = request_find(f, row, depth, err);
     if (code || l->n_found > before)
         return code;
     request_note_row(&l->log, row);
-    note_fields(&l->fields, row);
+    if (memcmp(lacks, l->log.lacks, sizeof(lacks)) == 0)
+        note_fields(&l->fields, row);
     return l->asks ? request_flawed(f, REQUEST_UNKNOWN) : 0;
 }
 

@@ -63,7 +63,6 @@ static int prepare(struct load *l, struct err *err)
         return 0;
     if (load_verify(l, err) || load_put_in_order(l, err))
         return err->code;
-    load_say_left(l);
     return l->o.direction == LOAD_BACK || l->o.retire || l->o.take_over ? 0 : refuse_other(l, err);
 }
 
@@ -115,8 +114,6 @@ void load_close(struct load *l)
 
 /* ---- what is left out --------------------------------------------------------------------- */
 
-enum { LEFT_SAID = 10 }; // contexts to name one by one
-
 static void leave_out(struct load *l, struct goal *g)
 {
     l->report.n_operations[g->operation]--;
@@ -129,8 +126,8 @@ static void leave_out(struct load *l, struct goal *g)
 
 void load_leave_out(struct load *l, struct goal *g, const struct err *why)
 {
-    if (l->n_said++ < LEFT_SAID)
-        l->o.warn("%s: it is left out", why->msg);
+    l->n_said++;
+    l->o.warn("%s: it is left out", why->msg);
     leave_out(l, g);
 }
 
@@ -151,14 +148,6 @@ void load_give_up(struct load *l, int store, const struct err *why)
     }
     l->o.warn("%s: nothing more changes in tier '%s'; %d context%s left out", why->msg, l->store[store].tier->name, n,
               n == 1 ? " is" : "s are");
-}
-
-void load_say_left(const struct load *l)
-{
-    int n = l->n_said - LEFT_SAID;
-
-    if (n > 0)
-        l->o.warn("%d more context%s left out", n, n == 1 ? " is" : "s are");
 }
 
 /* ---- running ------------------------------------------------------------------------------ */
@@ -187,7 +176,6 @@ int load_run(struct load *l, struct err *err)
         load_settle(l);
     }
     load_set_parts(l);
-    load_say_left(l);
     l->n_said += said;
     return 0;
 }

@@ -103,9 +103,8 @@ static inline bool load_serves(const struct load *l, int store)
 /* Leaves out an open tier from now on, with its waiting goals, and says why. */
 void load_give_up(struct load *l, int store, const struct err *why);
 
-/* Leaves out a context, and says why: the first ones by name, the rest as a number at the end (load_say_left()). */
+/* Leaves out a context, and says why. */
 void load_leave_out(struct load *l, struct goal *g, const struct err *why);
-void load_say_left(const struct load *l);
 
 /* ---- shared ---- */
 
