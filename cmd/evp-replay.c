@@ -434,8 +434,10 @@ static int describe(struct run *run, const char *table, struct err *err)
     struct buf *in = &run->inputs;
     char capacity[TEXT_SHORT];
 
-    buf_printf(in, "%s; %s%s%s; %d GPU%s", cfg.trace, table ? table : cfg.model, table ? "" : " on ",
-               table ? "" : cfg.gpu, run->n_gpus, run->n_gpus == 1 ? "" : "s");
+    for (int i = 0; i < run->traces.n; i++)
+        buf_printf(in, i ? ", %s" : "%s", run->traces.at[i]);
+    buf_printf(in, "; %s%s%s; %d GPU%s", table ? table : cfg.model, table ? "" : " on ", table ? "" : cfg.gpu,
+               run->n_gpus, run->n_gpus == 1 ? "" : "s");
     for (int t = 0; t < run->in.tiers.n; t++) {
         const struct tier *tier = &run->in.tiers.at[t];
         buf_printf(in, "%s %s %s", t ? "," : ";", tier->name,

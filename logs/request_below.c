@@ -79,7 +79,7 @@ int request_find_below(const struct request_finding *f, const struct json *v, in
         if (is_answer(json_name(m)) || is_known(json_name(m)))
             continue;
         if (json_is_array(m) && json_text(json_get(one, "role")) && json_get(one, "content"))
-            code = request_read_messages(&in, v, m, err);
+            code = request_read_chat(&in, v, m, err);
         else
             code = find_in(&in, m, depth + 1, err);
     }

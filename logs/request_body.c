@@ -21,8 +21,8 @@ static int add_system(const struct request_finding *f, const struct json *system
     return request_says(system) ? request_add_message(f, &m, err) : N_REQUEST_FLAWS;
 }
 
-static int read_chat(const struct request_finding *f, const struct json *row, const struct json *messages,
-                     struct err *err)
+int request_read_chat(const struct request_finding *f, const struct json *row, const struct json *messages,
+                      struct err *err)
 {
     const char *date = json_text(json_get(json_get(row, "chat_template_kwargs"), "date_string"));
     int flaw = request_read_fields(f, row, err);
@@ -35,7 +35,7 @@ static int read_chat(const struct request_finding *f, const struct json *row, co
         const struct request_message one = { json_text(json_get(m, "role")), json_get(m, "content"), m, "\n" };
         flaw = request_add_message(f, &one, err);
     }
-    return request_end(f, flaw, err);
+    return request_finish(f, flaw, err);
 }
 
 /* `messages` may be a text with the list in it, as LiteLLM's database keeps it. */
@@ -43,9 +43,9 @@ static int read_messages(const struct request_finding *f, const struct json *row
                          struct err *err)
 {
     if (!json_text(messages))
-        return read_chat(f, row, messages, err);
+        return request_read_chat(f, row, messages, err);
     struct json *list = json_parse(json_text(messages), strlen(json_text(messages)), err);
-    int code = json_is_array(list) ? read_chat(f, row, list, err) : 0;
+    int code = json_is_array(list) ? request_read_chat(f, row, list, err) : 0;
     json_free(list);
     return code;
 }
@@ -65,11 +65,11 @@ static int read_prompt(const struct request_finding *f, const struct json *row, 
     int flaw = request_read_fields(f, row, err);
 
     if (flaw != N_REQUEST_FLAWS)
-        return request_end(f, flaw, err);
+        return request_finish(f, flaw, err);
     if (!json_text(prompt) || !is_generate(f, row))
         return request_read_prompts(f, prompt, err);
     flaw = add_system(f, json_get(row, "system"), err);
-    return request_end(f, flaw == N_REQUEST_FLAWS ? request_add_message(f, &user, err) : flaw, err);
+    return request_finish(f, flaw == N_REQUEST_FLAWS ? request_add_message(f, &user, err) : flaw, err);
 }
 
 /* ---- OpenAI's responses --------------------------------------------------- */
@@ -111,7 +111,7 @@ static int read_responses(const struct request_finding *f, const struct json *ro
         const struct request_message one = { json_text(json_get(m, "role")), json_get(m, "content"), m, "\n" };
         flaw = type && strcmp(type, "message") != 0 ? request_add_item(f, m, err) : request_add_message(f, &one, err);
     }
-    return request_end(f, flaw, err);
+    return request_finish(f, flaw, err);
 }
 
 /* ---- Gemini --------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static int read_gemini(const struct request_finding *f, const struct json *row, 
         const struct request_message one = { role ? role : "user", json_get(m, "parts"), NULL, "\n" };
         flaw = request_add_message(f, &one, err);
     }
-    return request_end(f, flaw, err);
+    return request_finish(f, flaw, err);
 }
 
 /* ---- any ------------------------------------------------------------------ */

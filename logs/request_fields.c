@@ -158,7 +158,7 @@ static int read_field(const struct request_finding *f, const struct json *field,
         r->salted |= fields[i].what == FIELD_SALT;
         return fields[i].what;
     }
-    return f->of_gateway || note_unknown(f->l, name, err) == 0 ? N_REQUEST_FLAWS : err->code;
+    return f->of_gateway || f->below || note_unknown(f->l, name, err) == 0 ? N_REQUEST_FLAWS : err->code;
 }
 
 int request_read_fields(const struct request_finding *f, const struct json *row, struct err *err)

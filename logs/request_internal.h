@@ -42,6 +42,10 @@ int request_deliver(const struct request_finding *f, struct err *err) MUST_CHECK
 /* False: the row is no body. True: err->code says how it went. */
 bool request_read_body(const struct request_finding *f, const struct json *row, struct err *err) MUST_CHECK;
 
+/* A list of messages in a row, under any name. */
+int request_read_chat(const struct request_finding *f, const struct json *row, const struct json *messages,
+                      struct err *err) MUST_CHECK;
+
 bool request_says(const struct json *field); // is it more than null, false, or empty?
 
 /* These return a flaw, N_REQUEST_FLAWS for none, or an error. Fields and what stands in front come before messages. */
@@ -56,7 +60,7 @@ int request_add_message(const struct request_finding *f, const struct request_me
 int request_add_item(const struct request_finding *f, const struct json *item, struct err *err) MUST_CHECK;
 
 /* After the last message: gives the request out, or counts why not. */
-int request_end(const struct request_finding *f, int flaw, struct err *err) MUST_CHECK;
+int request_finish(const struct request_finding *f, int flaw, struct err *err) MUST_CHECK;
 
 /* A prompt of /v1/completions: a text, several texts, or ids, also as a line of vLLM has them. */
 int request_give_prompt(const struct request_finding *f, const char *text, struct err *err) MUST_CHECK;

@@ -311,7 +311,7 @@ int request_add_item(const struct request_finding *f, const struct json *item, s
     return N_REQUEST_FLAWS;
 }
 
-int request_end(const struct request_finding *f, int flaw, struct err *err)
+int request_finish(const struct request_finding *f, int flaw, struct err *err)
 {
     const struct request *r = &f->l->request;
 
