@@ -74,8 +74,8 @@ static const struct tool tool = {
         "No model is run: docs/gain.md has the assumptions and formulas. Which compression keeps the answers, a log "
         "cannot tell; evp-profile measures it.",
     .examples = "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --dram 256G --ssd 4T\n"
-                "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 --sweep dram=64G..1T,ssd=1T..16T \\\n"
-                "      --price dram=5,ssd=100 --picture sizes.svg\n"
+                "  evp-gain vllm.log --model Qwen/Qwen3-8B --gpu H100 \\\n"
+                "      --sweep dram=64G..1T,ssd=1T..16T --price dram=5,ssd=100\n"
                 "  evp-gain logs/* --model config.json --gpu A100 --gpus 4 --dram 1T --json\n"
                 "  evp-gain trace.jsonl --model synthetic:llama-3.1-8b --gpu L4 --dram 64G\n",
 };
