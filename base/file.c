@@ -63,6 +63,15 @@ void file_unmap(struct file_map *map)
     *map = (struct file_map){ 0 };
 }
 
+int file_check_pointer(const char *at, size_t n, struct err *err)
+{
+    static const char begin[] = "version https://git-lfs.github.com/spec/";
+
+    if (n < sizeof(begin) - 1 || memcmp(at, begin, sizeof(begin) - 1) != 0)
+        return 0;
+    return err_set(err, ERR_FORMAT, "a pointer of Git LFS in place of the file: git lfs pull fetches it");
+}
+
 int file_map(struct file_map *map, const char *path, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -73,10 +82,10 @@ int file_map(struct file_map *map, const char *path, struct err *err)
         return err_set(err, ERR_IO, "cannot open '%s': %s", path, strerror(errno));
     int code = map_open(map, fd, &why);
     close(fd);
-    if (!code)
+    if (!code && file_check_pointer(map->at, map->n, err) == 0)
         return 0;
     file_unmap(map);
-    return err_set(err, code, "cannot read '%s': %s", path, why.msg);
+    return code ? err_set(err, code, "cannot read '%s': %s", path, why.msg) : err_wrap(err, "'%s'", path);
 }
 
 void file_map_forget(const struct file_map *map)
@@ -157,6 +166,8 @@ int file_read(struct buf *text, const char *path, size_t limit, struct err *err)
             text->at[text->n] = '\0';
             if (ferror(f))
                 code = err_set(err, ERR_IO, "cannot read '%s': %s", path, strerror(errno));
+            else if (file_check_pointer(text->at + start, text->n - start, err))
+                code = err_wrap(err, "'%s'", path);
             break;
         }
     }

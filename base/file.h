@@ -58,6 +58,9 @@ void file_sweep(const char *dir, const char *suffix);
 /* rename(), then flushes the folder. */
 int file_rename(const char *from, const char *to, struct err *err) MUST_CHECK;
 
+/* ERR_FORMAT: the n bytes begin a pointer of Git LFS. file_map() and file_read() call it. */
+int file_check_pointer(const char *at, size_t n, struct err *err) MUST_CHECK;
+
 bool file_exists(const char *path);
 bool file_is_dir(const char *path);
 bool file_same(const char *a, const char *b); // do both name one regular file, also through links? "-": standard input

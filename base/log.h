@@ -27,8 +27,8 @@ void log_warn(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_info(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Of errors and warnings that differ only in their numbers and quoted names, five are printed, and at the end of the tool,
- * before the failure that ends it, the last one and how many there were between; with -v all. */
+/* Of errors and warnings that differ only in their numbers and quoted names, five are printed, and at the end of the
+ * tool, before the failure that ends it, the last one and how many there were between; with -v all. */
 void log_end(void);
 
 /* log_error(err->msg) and the exit status for it: `return log_failure(&err);` at the end of a tool. */

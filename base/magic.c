@@ -168,10 +168,14 @@ int magic_refuse(struct err *err, const char *path, const char *wanted)
     struct buf label = { 0 };
     struct file_map map;
     struct stat st;
-    struct err ignored;
+    struct err why;
 
-    if (err->code != ERR_FORMAT || stat(path, &st) || !S_ISREG(st.st_mode) || file_map(&map, path, &ignored))
+    if (err->code != ERR_FORMAT || stat(path, &st) || !S_ISREG(st.st_mode))
         return err->code;
+    if (file_map(&map, path, &why)) {
+        *err = why.code == ERR_FORMAT ? why : *err;
+        return err->code;
+    }
     buf_printf(&label, "'%s'", path);
     if (!buf_failed(&label))
         magic_refuse_bytes(err, &(struct magic_source){ label.at, map.at, map.n }, wanted);

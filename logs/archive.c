@@ -374,6 +374,8 @@ static int read_block(struct archive_stream *s, struct buf *to, struct err *err)
     int got = read_bytes(s, &s->raw, err);
     if (got <= 0)
         return got;
+    if (!s->began && file_check_pointer(s->raw.at, s->raw.n, err))
+        return err_wrap(err, "%s", s->label);
     if (!s->began)
         s->utf16 = utf16_order(s->raw.at, s->raw.n);
     s->began = true;
