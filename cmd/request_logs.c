@@ -121,6 +121,8 @@ void request_logs_say_left_out(const struct requests *rq)
     say_unknown(l);
     if (l->n_requests == 0 && l->fields.n)
         log_warn("rows are JSON objects with %s", buf_str(&l->fields));
+    if (request_writer(l))
+        json_put_text(summary_json(), "written_by", request_writer(l));
     summary_int("logs_unread", rq->n_unread);
     summary_int("requests_found", rq->n_used + rq->n_left_out);
     summary_int("rows_left_out", rq->n_left_out);

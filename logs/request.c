@@ -449,6 +449,7 @@ int request_read(struct request_line *l, const char *line, size_t n, const struc
     buf_clear(&l->request.model);
     bool is_object = line[strspn(line, " \t")] == '{',
          is_list = *line == '[' && strchr("{[", line[1 + strspn(line + 1, " \t")]);
+    request_note_writer(l, line);
     buf_clear(&l->text);
     if (l->hashes && is_object && request_quote_numbers(&l->text, line, n)) {
         line = buf_str(&l->text);

@@ -93,6 +93,18 @@ enum request_lack {
         N_REQUEST_LACKS
 };
 
+/* Programs that write logs, by their own lines; named as evp-tiers --for names engines. */
+#define REQUEST_WRITERS(X)                                                                                             \
+    X(WRITER_VLLM, "vllm")                                                                                             \
+    X(WRITER_SGLANG, "sglang") X(WRITER_LLAMA, "llama-server") X(WRITER_LITELLM, "litellm") X(WRITER_OLLAMA, "ollama")
+
+enum request_writer {
+#define X(name, text) name,
+    REQUEST_WRITERS(X)
+#undef X
+        N_REQUEST_WRITERS
+};
+
 /* What is known of one log while it is read; zeroed, except for the times, before its first line. */
 struct request_log {
     double newest; // its lines are not newer, in seconds since 1970; a time without a year is in the last year possible
@@ -127,6 +139,8 @@ const char *request_lack_remedy(enum request_lack lack);
 struct json;
 void request_note_text(struct request_log *log, const char *line);
 void request_note_row(struct request_log *log, const struct json *row);
+struct request_line;
+void request_note_writer(struct request_line *l, const char *line);
 
 struct request {
     struct buf bytes;
@@ -170,6 +184,7 @@ struct request_line {
     int64_t n_unknown[REQUEST_UNKNOWN_MAX]; // requests with each; the last: with others
     int refused;                            // the flaw of the body just read, or N_REQUEST_FLAWS
     bool asks;                              // something in the line looks like a prompt
+    int64_t writers[N_REQUEST_WRITERS];     // lines that each writes
     struct buf fields;                      // of the first row without a request
     /* for request.c */
     struct request_pieces pieces; // of lines
@@ -187,6 +202,9 @@ struct request_visitor {
 enum { REQUEST_DAMAGED = 1 };
 int request_read(struct request_line *l, const char *line, size_t n, const struct request_visitor *visitor,
                  struct err *err) MUST_CHECK;
+
+/* Who wrote most of the lines that tell: "vllm"; NULL: unknown. */
+const char *request_writer(const struct request_line *l);
 
 /* At the end of a log: requests whose line did not end are flawed. */
 void request_end(struct request_line *l);

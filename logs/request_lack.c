@@ -51,6 +51,52 @@ static bool is_vllm(const char *text)
     return false;
 }
 
+/* Words of lines that only one program writes. */
+void request_note_writer(struct request_line *l, const char *line)
+{
+    static const struct {
+        enum request_writer writer;
+        const char *mark;
+    } marks[] = { { WRITER_VLLM, " JSON body: " },
+                  { WRITER_VLLM, "params: SamplingParams(" },
+                  { WRITER_VLLM, "prompt_token_ids" },
+                  { WRITER_SGLANG, "Receive: obj=" },
+                  { WRITER_SGLANG, " batch, #" },
+                  { WRITER_SGLANG, "\"event\":\"request." },
+                  { WRITER_SGLANG, "\"event\": \"request." },
+                  { WRITER_LLAMA, "srv  " },
+                  { WRITER_LLAMA, "slot  " },
+                  { WRITER_LITELLM, "LiteLLM" },
+                  { WRITER_LITELLM, "\"call_type\":" },
+                  { WRITER_OLLAMA, "[GIN]" },
+                  { WRITER_OLLAMA, "level=INFO source=" } };
+    char text[LOOKED_AT + 1];
+    size_t n = strnlen(line, LOOKED_AT);
+
+    memcpy(text, line, n);
+    text[n] = '\0';
+    for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++)
+        if (strstr(text, marks[i].mark)) {
+            l->writers[marks[i].writer]++;
+            return;
+        }
+    l->writers[WRITER_VLLM] += is_vllm(text);
+}
+
+const char *request_writer(const struct request_line *l)
+{
+    static const char *const names[] = {
+#define X(name, text) text,
+        REQUEST_WRITERS(X)
+#undef X
+    };
+    int most = 0;
+
+    for (int i = 1; i < N_REQUEST_WRITERS; i++)
+        most = l->writers[i] > l->writers[most] ? i : most;
+    return l->writers[most] ? names[most] : NULL;
+}
+
 void request_note_text(struct request_log *log, const char *line)
 {
     char text[LOOKED_AT + 1];
