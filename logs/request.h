@@ -93,10 +93,10 @@ enum request_lack {
         N_REQUEST_LACKS
 };
 
-/* Programs that write logs, by their own lines; named as evp-tiers --for names engines. */
+/* Programs that write logs, by their own lines; engines have the names of evp-tiers --for. */
 #define REQUEST_WRITERS(X)                                                                                             \
     X(WRITER_VLLM, "vllm")                                                                                             \
-    X(WRITER_SGLANG, "sglang") X(WRITER_LLAMA, "llama-server") X(WRITER_LITELLM, "litellm") X(WRITER_OLLAMA, "ollama")
+    X(WRITER_SGLANG, "sglang") X(WRITER_LLAMA, "llama") X(WRITER_LITELLM, "litellm") X(WRITER_OLLAMA, "ollama")
 
 enum request_writer {
 #define X(name, text) name,
