@@ -58,6 +58,16 @@ int show_shape(struct sheet *s, const char *path, struct err *err)
     return code;
 }
 
+/* Names without the blank at their end. */
+static void put_names(struct sheet *s, const char *names)
+{
+    char text[512];
+    size_t n = strlen(names);
+
+    snprintf(text, sizeof(text), "%.*s", n ? (int)n - 1 : 1, n ? names : "-");
+    sheet_text(s, NULL, text);
+}
+
 void show_models(struct sheet *s)
 {
     static const char *const columns[] = { "family", "sized", "profiled", "packed", "served", "model_type", "gguf" };
@@ -70,8 +80,8 @@ void show_models(struct sheet *s)
         sheet_text(s, NULL, "yes");
         for (int k = 0; k < 3; k++) // what is profiled can be packed, and what is packed served
             sheet_text(s, NULL, computed);
-        sheet_text(s, NULL, f->types);
-        sheet_text(s, NULL, *f->gguf ? f->gguf : "-");
+        put_names(s, f->types);
+        put_names(s, f->gguf);
     }
     sheet_table_end(s);
 }

@@ -173,7 +173,7 @@ static int find_type(uint32_t id, enum weight_type *type, struct err *err)
     }
     if (name)
         return err_set(err, ERR_FORMAT, "its type %s is not supported", name);
-    return err_set(err, ERR_FORMAT, "its type %u is unknown", id);
+    return err_set(err, ERR_FORMAT, "its type %u is not supported", id);
 }
 
 /* Sets t->bytes. A row must be whole blocks, and the size must fit 64 bits. */

@@ -149,7 +149,8 @@ int model_add(struct model *m, const char *name, const struct tensor *t, struct 
     return 0;
 }
 
-/* Python writes infinity and NaN without quotes, which JSON does not have; published models have such fields. They become 0. */
+/* Python writes infinity and NaN without quotes, which JSON does not have; published models have such fields. They
+ * become 0. */
 static void blank_infinities(struct buf *text)
 {
     static const char *const words[] = { "Infinity", "NaN" };

@@ -71,8 +71,8 @@ void model_close(struct model *m); // NULL is fine
  * config.json is a path, too. The model has no tensors. */
 struct model *model_open_config(const char *path, struct err *err);
 
-/* The header of a model of any architecture, for shape_read() and tokenizer_open() alone: of model_config() only the name
- * is set. Weights need not be there. */
+/* The header of a model of any architecture, for shape_read() and tokenizer_open() alone: of model_config() only the
+ * name is set. Weights need not be there. */
 struct model *model_open_header(const char *path, struct err *err);
 const struct model_config *model_config(const struct model *m);
 

@@ -176,9 +176,9 @@ static void add_part(struct shape *s, double bytes, int window, double every)
     s->part[i].bytes += bytes;
 }
 
-/* DeepSeek V4: a window in each layer, and an entry of so many tokens; with entries of 4 an indexer. Rows are 448 numbers of
- * 8 bits with 8 scales, and 64 rotated ones of 16. In V4.1 four layers own all entries and indexer keys, of 4 bits, and
- * windows have 8. */
+/* DeepSeek V4: a window in each layer, and an entry of so many tokens; with entries of 4 an indexer. Rows are 448
+ * numbers of 8 bits with 8 scales, and 64 rotated ones of 16. In V4.1 four layers own all entries and indexer keys, of
+ * 4 bits, and windows have 8. */
 static void add_compressed(struct shape *s, struct shape_fields *f, int i, int window)
 {
     double wide = shape_field(f, "head_dim ", 0, 512), rope = shape_field(f, "qk_rope_head_dim ", 0, 64);
@@ -470,7 +470,8 @@ static double count_layers(struct shape_fields *f)
     const char *pattern = json_text(shape_value(f, "hybrid_override_pattern "));
     double none = json_is_array(list) ? json_count(list) : pattern ? (double)strlen(pattern) : -1;
 
-    return shape_field(f, "num_hidden_layers n_layer n_layers num_layers ", 0, none);
+    return shape_field(f, "num_hidden_layers n_layer n_layers num_layers ", 0, none) -
+           shape_field(f, "layers_of_drafts ", 0, 0);
 }
 
 static int read_fields(struct shape *s, struct shape_fields *f, struct err *err)
@@ -510,7 +511,8 @@ static double gguf_bytes(const struct model *m)
     return (double)m->map.n * (double)n;
 }
 
-/* NVIDIA's models say in a file of their own how they are quantised; NULL: no such file, or not one that can be read. */
+/* NVIDIA's models say in a file of their own how they are quantised; NULL: no such file, or not one that can be read.
+ */
 static struct json *quant_config(const char *dir)
 {
     struct err ignored;

@@ -1,13 +1,14 @@
 /* shape.h - what a model keeps of a prompt and what computing it costs, from config.json or the keys of a GGUF file.
  *
  * A shape is read of models that the engine does not compute, too: no weights, number formats or rotary scalings are
- * looked at. Layers with full attention keep every token; those with a window or chunks the last tokens; linear,
- * Mamba and convolution layers a state of one size. Sources of the rules: vLLM's and SGLang's caches, and the defaults of
+ * looked at. Layers with full attention keep every token; those with a window or chunks the last tokens; linear, Mamba
+ * and convolution layers a state of one size. Sources of the rules: vLLM's and SGLang's caches, and the defaults of
  * transformers' classes. Numbers have 2 bytes, unless the quantisation names another type for the cache; recurrent
  * states 4, unless config.json names a type. The keys of a sparse indexer have 8 bits, and a scale of 4 bytes for 128.
  *
- * To add a family: (1) its row in families[] of engine/model/shape_family.c (2) a line in tests/golden/shapes/published.jsonl
- * (3) its line in docs/models.md, which tests/cli/docs/models.sh compares with `evp-show --models`.
+ * To add a family: (1) its row in families[] of engine/model/shape_family.c (2) a line in
+ * tests/golden/shapes/published.jsonl (3) its line in docs/models.md, which tests/cli/docs/models.sh compares with
+ * `evp-show --models`. /
  */
 #ifndef EVP_SHAPE_H
 #define EVP_SHAPE_H

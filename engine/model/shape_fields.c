@@ -16,13 +16,14 @@ static const struct {
     const char *key, *field;
 } same[] = {
     { "block_count", "num_hidden_layers" },
-    { "nextn_predict_layers", "num_nextn_predict_layers" },
+    { "nextn_predict_layers", "layers_of_drafts" }, // counted in block_count
     { "embedding_length", "hidden_size" },
     { "context_length", "max_position_embeddings" },
     { "vocab_size", "vocab_size" },
     { "attention.head_count", "num_attention_heads" },
     { "attention.head_count_kv", "num_key_value_heads" },
     { "attention.key_length", "head_dim" },
+    { "attention.value_length_mla", "v_head_dim" }, // of two keys of a field the first counts
     { "attention.value_length", "v_head_dim" },
     { "attention.key_length_swa", "swa_head_dim" },
     { "attention.value_length_swa", "swa_v_head_dim" },

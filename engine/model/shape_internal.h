@@ -17,7 +17,8 @@ struct shape_fields {
     struct err bad;               // the first field with an impossible value; code 0: none
 };
 
-/* A synthetic model, or the keys of a GGUF file, as config.json; NULL: out of memory, or ERR_FORMAT. The caller frees it. */
+/* A synthetic model, or the keys of a GGUF file, as config.json; NULL: out of memory, or ERR_FORMAT. The caller frees
+ * it. */
 struct json *shape_config(const struct model *m, struct err *err);
 
 /* Of several names, each with a blank after it, the first one that has a number; of a list the element of `layer`. Then
@@ -27,8 +28,8 @@ double shape_field(struct shape_fields *f, const char *names, int layer, double 
 /* The first of the names whose value is not null; NULL: none. */
 const struct json *shape_value(const struct shape_fields *f, const char *names);
 
-/* The state of a layer, of `inner` channels with `state` numbers each, behind a convolution over `kernel` tokens of these
- * and of 2 * keys channels. False: no fields of one. */
+/* The state of a layer, of `inner` channels with `state` numbers each, behind a convolution over `kernel` tokens of
+ * these and of 2 * keys channels. False: no fields of one. */
 struct shape_state {
     double kernel, inner, keys, state;
 };

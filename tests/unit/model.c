@@ -175,7 +175,7 @@ Test(gguf, refuses_tables_that_lie)
     refuses(&b, "'blk.0.ffn_gate.weight': its type IQ4_XS is not supported");
     b = tiny();
     put(entry(&b, "blk.0.ffn_gate.weight") + 20, 999, 4);
-    refuses(&b, "its type 999 is unknown");
+    refuses(&b, "its type 999 is not supported");
     b = tiny();
     put(entry(&b, "blk.0.ffn_gate.weight") + 24, 1, 8);
     refuses(&b, "not a multiple of 32");
