@@ -26,8 +26,8 @@ struct gain_model {
 int gain_model_open(struct gain_model *m, const char *model, const char *gpu, struct err *err) MUST_CHECK;
 void gain_model_close(struct gain_model *m); // zeroed is fine
 
-/* Measures the tokens of a log's units: 1 for a trace; otherwise by the model's tokenizer, or guessed without one. What a
- * prompt has once, windows and states, is spread over the tokens of a prompt of mean length. */
+/* Measures the tokens of a log's units: 1 for a trace; otherwise by the model's tokenizer, or guessed without one. What
+ * a prompt has once, windows and states, is spread over the tokens of a prompt of mean length. */
 int gain_model_measure(struct gain_model *m, const char *model, const struct gain_log *log, struct err *err) MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
 #include "engine/model/shape.h"
 #include "show/show.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static void put_layers(struct sheet *s, const struct shape *shape)

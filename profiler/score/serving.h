@@ -23,12 +23,12 @@ struct serving_gpu {
     double flop_per_s, memory_bytes_per_s, pcie_bytes_per_s, memory_bytes;
 };
 
-#define SERVING_GPUS                                                                                                    \
-    "B300|B200|GB200|H200|H100|H100-PCIe|H20|A100|L40S|L4|A10|A10G|RTX-PRO-6000|RTX-6000-Ada|RTX-5090|RTX-4090|MI355X|" \
-    "MI325X|MI300X|FIGURES"
+#define SERVING_GPUS                                                                                                   \
+    "B300|B200|GB200|H200|H100|H100-PCIe|H20|A100|L40S|L4|A10|A10G|RTX-PRO-6000|RTX-6000-Ada|RTX-5090|RTX-4090|"       \
+    "MI355X|MI325X|MI300X|FIGURES"
 
-/* By name, or FIGURES: "tflops=989,memory=80G,bandwidth=3.35T", and pcie=64G unless given; then *given is the result. NULL
- * with ERR_USAGE: neither. */
+/* By name, or FIGURES: "tflops=989,memory=80G,bandwidth=3.35T", and pcie=64G unless given; then *given is the result.
+ * NULL with ERR_USAGE: neither. */
 const struct serving_gpu *serving_find(const char *name, struct serving_gpu *given, struct err *err);
 
 /* Time of work: of its operations or its bytes, whichever takes longer. */
