@@ -9,6 +9,7 @@
 #include "cmd/options.h"
 #include "base/parallel.h"
 #include "base/parse.h"
+#include "cmd/replay_say.h"
 #include "cmd/request_logs.h"
 #include "replay/assumed.h"
 #include "replay/replay_out.h"
@@ -452,19 +453,6 @@ static int describe(struct run *run, const char *table, struct err *err)
     return 0;
 }
 
-static void summarise(const struct replay_line *line, const struct lane *l)
-{
-    struct json_out *json = summary_json();
-
-    json_begin(json, NULL, '{');
-    json_put_text(json, "policy", line->policy);
-    json_put_real(json, "rate", line->rate);
-    json_put_real(json, "alpha", line->alpha);
-    json_put_real(json, "ttft_s", l->outcome.ttft_mean_s);
-    json_put_real(json, "quality", l->outcome.quality);
-    json_end(json, '}');
-}
-
 /* One policy at one rate and alpha, and its lines. */
 struct job {
     struct run *run;
@@ -495,29 +483,13 @@ static void run_job(void *arg, int i)
     progress_add(run->trace.n);
 }
 
-/* About a queue that grows. */
-static void warn(const struct replay_line *line, const struct lane *l)
-{
-    enum { SAID_MAX = 5 };
-    static int said;
-    struct buf words = { 0 };
-
-    if (lane_saturated(l, &words) && ++said <= SAID_MAX)
-        log_warn("%s: %s%s", line->policy, buf_str(&words), said == SAID_MAX ? "; column busiest tells of others" : "");
-    buf_release(&words);
-}
-
 static void put_lines(struct run *run, const struct job *j)
 {
     const struct lane *l = &j->lane;
 
     replay_out_line(&run->out, &j->line, l);
     buf_add(&run->requests, j->requests.at, j->requests.n);
-    summarise(&j->line, l);
-    log_info("%-24s rate %-8.4g alpha %-6g TTFT %.4g s, 95 %% below %.4g s, quality %.4g, GPU %.0f %% busy",
-             j->line.policy, j->line.rate, j->line.alpha, l->outcome.ttft_mean_s, l->outcome.ttft_s[1],
-             l->outcome.quality, 100 * l->sim.gpu_busy_s / l->n_gpus / l->sim.end_s);
-    warn(&j->line, l);
+    replay_say_line(&j->line, l);
 }
 
 static int run_rate(struct run *run, double rate, struct err *err)
@@ -544,15 +516,6 @@ static int run_rate(struct run *run, double rate, struct err *err)
     return code;
 }
 
-static void say_spread(const struct trace *t)
-{
-    struct buf words = { 0 };
-
-    if (trace_was_spread(t, &words))
-        log_warn("%s", buf_str(&words));
-    buf_release(&words);
-}
-
 static int run_all(struct run *run, struct err *err)
 {
     const int64_t slow = 2000000; // requests, more than a second
@@ -564,7 +527,7 @@ static int run_all(struct run *run, struct err *err)
     log_info("%d requests for %d %s%s%s, of which the last %d count", run->trace.n, run->in.table.n_contexts,
              cfg.assume ? "prefixes" : "contexts", cfg.contexts ? ", by " : "", cfg.contexts ? cfg.contexts : "",
              run->trace.n - run->world.warm);
-    say_spread(&run->trace);
+    replay_say_spread(&run->trace);
     summary_int("requests", run->trace.n);
     summary_int("contexts", run->in.table.n_contexts);
     json_begin(summary_json(), "lines", '[');

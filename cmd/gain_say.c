@@ -3,11 +3,13 @@
 #include "base/parse.h"
 #include "cmd/gain.h"
 #include "cmd/next.h"
+#include "cmd/replay_say.h"
 #include "cmd/summary.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* By row; INFINITY: a cache without bounds, NAN: there is no cache but the GPU's own. */
@@ -197,15 +199,12 @@ static void say_assumptions(const struct gain *g)
 static void say_times(const struct gain *g)
 {
     const struct gain_log *log = &g->logs.log;
-    struct buf spread = { 0 };
 
     if (log->n_timeless == log->requests.n)
         log_warn("no request has a time: they are replayed in the order of the lines, and TTFT is without waiting");
     else if (log->n_timeless)
         log_warn("%" PRId64 " requests have no time and count as sent with the request before them", log->n_timeless);
-    if (trace_was_spread(&g->assumed.trace, &spread))
-        log_warn("%s", buf_str(&spread));
-    buf_release(&spread);
+    replay_say_spread(&g->assumed.trace);
 }
 
 /* " at 3x", or nothing. */

@@ -2,9 +2,9 @@
  *
  * A line is JSON, perhaps after a time and a name, or vLLM's own ("Request ID details: prompt: '...', ..."). In JSON
  * the request is the object that is a body of some API, with `messages`, `prompt`, `input` ...: the row itself, or the
- * value of one of REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it; a whole request is also found
- * below any other field, up to sixteen deep. docs/requests.md has an example of each log. vLLM and SGLang log a request
- * more than once; the body as it came is preferred, then the prompt.
+ * value of one of REQUEST_WRAPPERS, an object or a text with JSON or a line of vLLM in it; a whole request is also
+ * found below any other field, up to sixteen deep. docs/requests.md has an example of each log. vLLM and SGLang log a
+ * request more than once; the body as it came is preferred, then the prompt.
  *
  * Every request becomes one string of bytes, so that two requests share a cache exactly as far as their strings agree:
  * for each message the byte 0xff, which UTF-8 never contains, the role (enum turn_role), and the text. A salt or an

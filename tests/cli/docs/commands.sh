@@ -31,6 +31,7 @@ def make_inputs(folder):
     for k in range(8):
         words = [WORDS[(i * (2 * k + 3) + i * i // 7) % len(WORDS)] for i in range(60)]
         (folder / "my-texts" / f"{k}.txt").write_text(" ".join(words) + ".\n")
+    (folder / "request.json").write_text('{"messages":[{"role":"user","content":"A fox and a dog"}]}\n')
     (folder / "answers.jsonl").write_text('{"context":"0","question":"What?","config":"none","answer":"A fox."}\n')
     text = " ".join(f"{word}{i}" for i in range(80) for word in ("section", "says"))
     log = "".join(json.dumps({"model": "m", "timestamp": 1.7e9 + k, "messages": [{"role": "user", "content": f"{text}\n\nWhat is {k} {'?' * (k % 3 + 1)}"}]}) + "\n"
@@ -48,7 +49,7 @@ def adapt(text):
         text = text.replace(word, local)
     text = re.sub(r"evp-profile\b", r"evp-profile --max-new-tokens 4", text)
     text = re.sub(r"(evp-gain|evp-replay --assume)\b", r"\1 --model synthetic:llama-3.1-8b", text).replace("--assume --model synthetic:llama-3.1-8b", "--model synthetic:llama-3.1-8b --assume")
-    return re.sub(r"(evp-profile|evp-pack|evp-drift(?=.*--contexts)|evp-import --requests|evp-show contexts.jsonl)\b",
+    return re.sub(r"(evp-profile|evp-pack|evp-drift(?=.*--contexts)|evp-import --requests|evp-show contexts.jsonl|evp-show --find request.json)\b",
                   rf"\1 --model synthetic:tiny --chat-template {here}/chat", text)
 
 
