@@ -102,8 +102,7 @@ static const struct tool tool = {
         "night is the plan that evp-plan makes from the requests that do not count, night:load with their rate; "
         "static-clairvoyant is the one from those that do; manifest=FILE is a manifest's.\n"
         "\n"
-        "live follows the requests, as evp_plan_used() does, live=FILE from what a manifest stores; with live:500 one "
-        "weighs e times less after 500 others.\n"
+        "live follows the requests, as evp_plan_used() does, live=FILE from what a manifest stores.\n"
         "\n"
         "drift: like night, but when a GPU is idle it re-profiles contexts whose answers fall more than 0.3 below "
         "prediction, with drift:0.1 more than 0.1.",

@@ -92,6 +92,8 @@ struct manifest {
     char rules_digest[DIGEST_HEX]; // of formats/rules.h; "": none
     double price[TIER_MAX];        // utility per byte on each tier; they prove upper_bound
     struct manifest_load load;
+    int64_t uses;                      // that a live plan has counted; 0: none
+    double uses_weight[VARIANTS_USES]; // of its time scales
     struct tiers tiers;
     struct manifest_total total[MANIFEST_TOTALS];
     int n_totals;         // may be 0

@@ -117,6 +117,19 @@ static int read_bool(const struct json *header, const char *name, bool *to, stru
     return 0;
 }
 
+static int read_uses(struct manifest *m, const struct json *uses, struct err *err)
+{
+    if (!uses)
+        return 0;
+    if (json_want_int(uses, "n", &m->uses, err) ||
+        variants_uses_from_json(m->uses_weight, json_get(uses, "weight"), err) || field_check_bytes("n", m->uses, err))
+        return err_wrap(err, "field 'uses'");
+    for (int j = 0; j < VARIANTS_USES; j++)
+        if (field_check_real("weight", m->uses_weight[j], 0, err))
+            return err_wrap(err, "field 'uses'");
+    return 0;
+}
+
 static int read_header(struct manifest *m, const struct json *header, int version, struct err *err)
 {
     const char *solver, *qualities = "measured", *scale = "cosine", *sharing = "";
@@ -159,7 +172,7 @@ static int read_header(struct manifest *m, const struct json *header, int versio
     if (!json_is_array(json_get(header, "tiers")))
         return err_set(err, ERR_FORMAT, "field 'tiers' is not an array");
     if (tiers_from_json(&m->tiers, json_get(header, "tiers"), err) || read_load(m, json_get(header, "load"), err) ||
-        field_check_real("min_quality", m->min_quality, 0, err) ||
+        read_uses(m, json_get(header, "uses"), err) || field_check_real("min_quality", m->min_quality, 0, err) ||
         field_check_real("min_quality_worst", m->min_quality_worst, 0, err) ||
         field_check_real("min_facts", m->min_facts, 0, err) || field_check_real("sure_z", fabs(m->sure_z), 0, err) ||
         field_check_real("slo_ttft_s", m->slo_ttft_s, 0, err) ||

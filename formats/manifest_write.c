@@ -30,6 +30,19 @@ static void put_load(struct json_out *w, const struct manifest *m)
     json_end(w, '}');
 }
 
+static void put_uses(struct json_out *w, const struct manifest *m)
+{
+    if (m->uses == 0)
+        return;
+    json_begin(w, "uses", '{');
+    json_put_int(w, "n", m->uses);
+    json_begin(w, "weight", '[');
+    for (int j = 0; j < VARIANTS_USES; j++)
+        json_put_real(w, NULL, m->uses_weight[j]);
+    json_end(w, ']');
+    json_end(w, '}');
+}
+
 static void header_members(const void *arg, struct json_out *w)
 {
     const struct manifest *m = arg;
@@ -50,6 +63,7 @@ static void header_members(const void *arg, struct json_out *w)
     put_per_tier(w, "prices", m->price, m->tiers.n);
     if (m->load.rate > 0)
         put_load(w, m);
+    put_uses(w, m);
     json_put_real(w, "move_cost", m->move_cost);
     if (m->pack_weight > 0)
         json_put_real(w, "pack_weight", m->pack_weight);

@@ -495,3 +495,15 @@ void tiers_release(struct tiers *t)
     free(t->at);
     *t = (struct tiers){ 0 };
 }
+
+double tier_read_s_per_byte(const struct tier *t)
+{
+    const int64_t many = INT64_C(1) << 30;
+
+    return (tier_read_s(t, many) - t->latency_s) / (double)many;
+}
+
+double tier_write_s_per_byte(const struct tier *t)
+{
+    return t->write_bytes_per_s > 0 ? 1 / t->write_bytes_per_s : 0;
+}

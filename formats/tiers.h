@@ -100,6 +100,10 @@ bool tier_allows(const struct tier *t, const char *config);
 /* Are kind and uri equal? Names may differ. */
 bool tier_same_place(const struct tier *a, const struct tier *b);
 
+/* Of reading, without the latency, and of writing; 0: not known. */
+double tier_read_s_per_byte(const struct tier *t);
+double tier_write_s_per_byte(const struct tier *t);
+
 /* Seconds to read `bytes`. Reading and copying to the GPU overlap, so the slower of the two counts. With
  * t->parallel_reads above 1, each read gets an equal share of the total bandwidth of both. */
 static inline double tier_read_s(const struct tier *t, int64_t bytes)

@@ -41,6 +41,9 @@ int variants_check(const struct variants *f, const struct tiers *tiers, struct e
         return err->code;
     if (f->pin && strcmp(f->pin, "recompute") != 0 && tiers_find(tiers, f->pin) < 0)
         return err_set(err, ERR_FORMAT, "field 'pin': tier '%.40s' is not in the header", f->pin);
+    for (int j = 0; j < VARIANTS_USES; j++)
+        if (field_check_real("uses", f->uses[j], 0, err))
+            return err->code;
     for (int i = 0; i < f->n; i++)
         if (check_variant(f, i, hash, err))
             return err_wrap(err, "variant %d", i + 1);
@@ -127,6 +130,20 @@ static int columns_from_json(struct variants *f, struct variant_info *variant, c
     return 0;
 }
 
+int variants_uses_from_json(double uses[VARIANTS_USES], const struct json *uses_array, struct err *err)
+{
+    const struct json *number = json_first(uses_array);
+
+    if (!uses_array)
+        return 0;
+    if (!json_is_array(uses_array) || json_count(uses_array) != VARIANTS_USES)
+        return err_set(err, ERR_FORMAT, "field 'uses' is not a list of %d numbers", VARIANTS_USES);
+    for (int j = 0; j < VARIANTS_USES; j++, number = json_next(number))
+        if (json_to_real(number, "uses", &uses[j], err))
+            return err->code;
+    return 0;
+}
+
 int variants_from_json(struct variants *f, struct variant_info *variant, const struct json *row,
                        const struct variant_configs *configs, struct err *err)
 {
@@ -137,7 +154,8 @@ int variants_from_json(struct variants *f, struct variant_info *variant, const s
         json_want_real(row, "question_s", &f->question_s, err) ||
         json_may_real(row, "prefill_sd_s", &f->prefill_sd_s, err) ||
         json_may_real(row, "question_sd_s", &f->question_sd_s, err) ||
-        json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err))
+        json_may_real(row, "min_quality", &f->min_quality, err) || json_may_text(row, "pin", &f->pin, err) ||
+        variants_uses_from_json(f->uses, json_get(row, "uses"), err))
         return err->code;
     return columns_from_json(f, variant, forms, configs, err);
 }
@@ -171,6 +189,20 @@ static void put_decompress(const struct variants *f, struct json_out *w)
     json_end(w, ']');
 }
 
+static void put_uses(const struct variants *f, struct json_out *w)
+{
+    double all = 0;
+
+    for (int j = 0; j < VARIANTS_USES; j++)
+        all += f->uses[j];
+    if (all == 0)
+        return;
+    json_begin(w, "uses", '[');
+    for (int j = 0; j < VARIANTS_USES; j++)
+        json_put_real(w, NULL, f->uses[j]);
+    json_end(w, ']');
+}
+
 int variants_to_json(const struct variants *f, const struct map *configs, struct json_out *w, struct err *err)
 {
     json_put_real(w, "prefill_s", f->prefill_s);
@@ -183,6 +215,7 @@ int variants_to_json(const struct variants *f, const struct map *configs, struct
         json_put_real(w, "min_quality", f->min_quality);
     if (f->pin)
         json_put_text(w, "pin", f->pin);
+    put_uses(f, w);
     json_begin(w, "forms", '{');
     if (put_configs(f, configs, w, err))
         return err->code;

@@ -6,8 +6,8 @@
  *
  * A config is given by its number in the header's list, to keep manifests fast to read: a million contexts have ten
  * million variants. decompress_s is absent if all are 0, min_quality if there is no floor, pin if there is no pin. With
- * a promised TTFT, "prefill_sd_s" and "question_sd_s" are the standard deviations of those times. A row without
- * variants has none of these members.
+ * a promised TTFT, "prefill_sd_s" and "question_sd_s" are the standard deviations of those times. "uses" are what a
+ * live plan has counted on each of its time scales (planner/uses.h). A row without variants has none of these members.
  */
 #ifndef EVP_VARIANTS_H
 #define EVP_VARIANTS_H
@@ -19,7 +19,7 @@
 
 #include <stdint.h>
 
-enum { VARIANTS_MAX = 127 };
+enum { VARIANTS_MAX = 127, VARIANTS_USES = 6 };
 
 struct variant_info {
     const char *config;
@@ -34,6 +34,7 @@ struct variants {
     double min_quality;                 // floor: variants of lower quality are not used
     const char *pin;                    // the only tier allowed, "recompute": none; NULL: any
     double prefill_sd_s, question_sd_s; // standard deviations of those times; 0: not known, or no promised TTFT
+    double uses[VARIANTS_USES];         // all 0: none were counted
 };
 
 /* Checks all fields; ERR_FORMAT names the wrong one. */
@@ -47,6 +48,9 @@ struct variant_configs {
     const char **at; // (n)
     int n;
 };
+
+/* Reads an array of VARIANTS_USES numbers, 0 or more; absent: all 0. */
+int variants_uses_from_json(double uses[VARIANTS_USES], const struct json *uses_array, struct err *err) MUST_CHECK;
 
 /* Reads a row with a member "forms". variant: (VARIANTS_MAX) memory of the caller; *f points to it. Configs are
  * borrowed from the list. */

@@ -1,132 +1,112 @@
-/* uses.c - a use is several events of the planner: the used context gets its new frequency, the hand brings others up
- * to date, and what that evicts counts as unused from now on. */
+/* uses.c - counts decay when they are looked at. The scales are powers of 4 apart, so one exponential gives all. */
 #include "planner/uses.h"
 
 #include <math.h>
-#include <stdlib.h>
 
-enum { REFRESHES = 2, LIFE_MIN = 100 };
+/* The shortest scale must be below the life of a session, in uses. Weights follow the last LEARN uses, the first ones
+ * faster. */
+enum { SHORTEST = 128, LONGEST = SHORTEST << 2 * (USES_SCALES - 1), LEARN = 300, LEARN_FIRST = 100 };
 
-bool uses_stored(const struct uses *u, int number)
+/* What a count of each scale has become after some uses. */
+static void decay(double uses, double *factor)
 {
-    return incremental_placement(u->plan, number).tier != PLAN_RECOMPUTE;
+    factor[USES_SCALES - 1] = exp(-uses / LONGEST);
+    for (int j = USES_SCALES - 1; j > 0; j--) {
+        double square = factor[j] * factor[j];
+        factor[j - 1] = square * square;
+    }
+}
+
+/* Each scale's part of the chance. */
+static double parts(const struct uses *u, const struct use_counts *c, double *part)
+{
+    double factor[USES_SCALES], chance = 0;
+
+    decay(u->age - c->at, factor);
+    for (int j = 0; j < USES_SCALES; j++) {
+        part[j] = u->weight[j] * c->n[j] * factor[j] / (u->sum[j] + 1);
+        chance += part[j];
+    }
+    return chance;
 }
 
 void uses_begin(struct uses *u)
 {
-    double all = 0, stored = 0;
-
-    for (int i = 0; i < u->n; i++)
-        if (u->of.weight(u->of.arg, i)) {
-            all += u->of.frequency(u->of.arg, i);
-            stored += uses_stored(u, i);
-        }
-    if (!u->fixed)
-        u->life = fmax(stored, LIFE_MIN);
-    u->unit = fmax(all / u->life, 1);
-}
-
-void uses_release(struct uses *u)
-{
-    free(u->evicted);
     *u = (struct uses){ 0 };
+    for (int j = 0; j < USES_SCALES; j++)
+        u->weight[j] = 1. / USES_SCALES;
 }
 
-double uses_weight(const struct uses *u, int number)
+void uses_restore(struct uses *u, double n, const double weight[USES_SCALES])
 {
-    const struct use_weight *w = u->of.weight(u->of.arg, number);
+    double all = 0;
 
-    return w->weight * exp(w->at - u->age);
+    for (int j = 0; j < USES_SCALES; j++)
+        all += weight[j];
+    for (int j = 0; j < USES_SCALES && all > 0; j++)
+        u->weight[j] = weight[j] / all;
+    u->learned = n;
 }
 
-void uses_age(struct uses *u)
+double uses_chance(const struct uses *u, const struct use_counts *c)
 {
-    u->age += 1 / u->life;
+    double part[USES_SCALES];
+
+    return parts(u, c, part);
 }
 
-/* Sets the frequency that the planner sees, and the weight. */
-static int set(struct uses *u, int number, double frequency, double weight, struct err *err)
+void uses_get(const struct uses *u, const struct use_counts *c, double n[USES_SCALES])
 {
-    if (frequency != u->of.frequency(u->of.arg, number) && u->of.set(u->of.arg, number, frequency, err))
-        return err->code;
-    *u->of.weight(u->of.arg, number) = (struct use_weight){ weight, u->age };
-    return 0;
+    double factor[USES_SCALES];
+
+    decay(u->age - c->at, factor);
+    for (int j = 0; j < USES_SCALES; j++)
+        n[j] = c->n[j] * factor[j];
 }
 
-/* What is not stored counts as unused; that makes no operations. */
-static int unuse(struct uses *u, int number, struct err *err)
+void uses_count(struct uses *u, struct use_counts *c)
 {
-    return uses_stored(u, number) ? 0 : set(u, number, 0, uses_weight(u, number), err);
-}
+    double part[USES_SCALES], one[USES_SCALES], chance = parts(u, c, part);
+    double step = fmax(1. / LEARN, 1 / (LEARN_FIRST + u->learned));
 
-/* Ends an event: its operations go to the caller, and what is not stored any more counts as unused. */
-static int end_event(struct uses *u, struct err *err)
-{
-    const struct incremental_state *state = incremental_state(u->plan);
-    int n = 0;
-
-    if (state->n_ops > u->cap) {
-        int *grown = realloc(u->evicted, (size_t)state->n_ops * sizeof(*grown));
-        if (!grown)
-            return err_nomem(err);
-        u->evicted = grown;
-        u->cap = state->n_ops;
+    for (int j = 0; j < USES_SCALES && chance > 0; j++)
+        u->weight[j] += (part[j] / chance - u->weight[j]) * step;
+    u->age++;
+    u->learned++;
+    uses_get(u, c, c->n);
+    c->at = u->age;
+    decay(1, one);
+    for (int j = 0; j < USES_SCALES; j++) {
+        u->sum[j] = u->sum[j] * one[j] + 1;
+        c->n[j]++;
     }
-    for (int k = 0; k < state->n_ops; k++)
-        if (state->op[k].to.tier == PLAN_RECOMPUTE)
-            u->evicted[n++] = state->op[k].context;
-    int code = u->of.took(u->of.took_arg, err);
-    for (int k = 0; k < n && !code; k++)
-        code = unuse(u, u->evicted[k], err);
-    return code;
 }
 
-/* Sets the frequency of a context; if that is an event, ends it. */
-static int change(struct uses *u, int number, double frequency, double weight, struct err *err)
+void uses_forget(struct uses *u, struct use_counts *c)
 {
-    bool event = frequency != u->of.frequency(u->of.arg, number);
+    double n[USES_SCALES];
 
-    if (set(u, number, frequency, weight, err))
-        return err->code;
-    return event ? end_event(u, err) : 0;
+    uses_get(u, c, n);
+    for (int j = 0; j < USES_SCALES; j++)
+        u->sum[j] = fmax(u->sum[j] - n[j], 0);
+    *c = (struct use_counts){ .at = u->age };
 }
 
-int uses_count(struct uses *u, int number, struct err *err)
+void uses_put(struct uses *u, struct use_counts *c, const double n[USES_SCALES])
 {
-    double weight = uses_weight(u, number) + u->unit;
-
-    return change(u, number, weight, weight, err) ? err->code : unuse(u, number, err);
-}
-
-int uses_ended(struct uses *u, int number, struct err *err)
-{
-    return end_event(u, err) ? err->code : unuse(u, number, err);
-}
-
-int uses_steps(const struct uses *u)
-{
-    return (int)fmin(ceil(REFRESHES * (u->n / u->life)), u->n);
-}
-
-static int refresh(struct uses *u, int number, struct err *err)
-{
-    double weight = uses_weight(u, number);
-
-    return change(u, number, uses_stored(u, number) ? weight : 0, weight, err);
-}
-
-int uses_refresh(struct uses *u, struct err *err)
-{
-    for (int k = 0, n = uses_steps(u); k < n; k++) {
-        bool there = u->of.weight(u->of.arg, u->hand);
-        if (there && refresh(u, u->hand, err))
-            return err->code;
-        u->n_stored += there && uses_stored(u, u->hand);
-        if (++u->hand < u->n)
-            continue;
-        if (!u->fixed)
-            u->life = fmax(u->n_stored, LIFE_MIN);
-        u->hand = u->n_stored = 0;
+    uses_forget(u, c);
+    for (int j = 0; j < USES_SCALES; j++) {
+        c->n[j] = n[j];
+        u->sum[j] += n[j];
     }
-    return 0;
+}
+
+void uses_set(struct uses *u, struct use_counts *c, double uses, double all)
+{
+    double n[USES_SCALES];
+
+    decay(all, n);
+    for (int j = 0; j < USES_SCALES; j++)
+        n[j] = uses * (1 - n[j]) * (SHORTEST << 2 * j) / all;
+    uses_put(u, c, n);
 }

@@ -1,65 +1,47 @@
-/* uses.h - how uses become frequencies, for a plan that follows the requests (planner/incremental.h).
+/* uses.h - how often each context is used, learned from the uses alone.
  *
- * A use weighs e times less after `life` further uses. How often a context is used is the sum of its weights: forward
- * decay (Cormode et al., ICDE 2009), one exponential per use. What is not stored counts as unused, because it must be
- * computed before it can be stored: at its next use. A hand brings a few contexts up to date at each use, all of them
- * twice in a life; after a round the life is the number of contexts that are stored, at least 100.
+ * Per context one exponentially decaying count of uses for each of six time scales, 128 to 131,072 uses of all
+ * contexts. The chance that the next use is of a context is a mixture of its shares of all counts:
  *
- *     uses_age(&u);                                   // of each use
- *     uses_count(&u, number, err);                    // the event of the used context
- *     uses_refresh(&u, err);                          // those of the hand
+ *     chance = sum_j weight[j] * count[j] / (sum[j] + 1)
  *
- * A context that enters the plan with a use has its own event: uses_ended() instead of uses_count().
+ * Its weights are learned by one step of expectation maximisation at each use of a known context. So a crowd's chance
+ * comes from the short scales while it lasts, that of a steady demand from the long ones, at the same time. A context
+ * that was never used has chance 0.
  */
 #ifndef EVP_USES_H
 #define EVP_USES_H
 
-#include "planner/incremental.h"
+enum { USES_SCALES = 6 };
 
-#include <stdbool.h>
-
-/* Of a context's uses, as of the age `at`. */
-struct use_weight {
-    double weight, at;
-};
-
-/* What a plan with contexts is to this file; numbers are those of the planner. */
-struct uses_plan {
-    struct use_weight *(*weight)(void *arg, int number);                  // NULL: no context has this number
-    double (*frequency)(void *arg, int number);                           // that the planner knows
-    int (*set)(void *arg, int number, double frequency, struct err *err); // makes it known: an event
-    void *arg;
-    int (*took)(void *arg, struct err *err); // after an event, while its operations are there; nonzero ends the use
-    void *took_arg;
+/* Of one context, as of the age `at`. Zeroed: never used. */
+struct use_counts {
+    double n[USES_SCALES], at;
 };
 
 struct uses {
-    /* set by the caller */
-    const struct incremental *plan;
-    struct uses_plan of;
-    int n;      // numbers that contexts may have
-    bool fixed; // `life` stays as it is
-    /* after uses_begin() */
-    double age;         // uses weigh exp(-age) of what they weighed at age 0
-    double life;        // uses in which that falls by a factor of e
-    double unit;        // frequency that a use adds, so that the sum of all stays near that at the beginning
-    int hand, n_stored; // the number that is brought up to date next; those stored among the ones before it
-    int *evicted, cap;  // by the last event
+    double age, learned; // uses so far, without and with those before a restart
+    double sum[USES_SCALES], weight[USES_SCALES];
 };
 
-/* Sets life, unless it is fixed, and unit from the frequencies and placements there are. */
 void uses_begin(struct uses *u);
-void uses_release(struct uses *u); // zeroed is fine
 
-bool uses_stored(const struct uses *u, int number);
-double uses_weight(const struct uses *u, int number); // now
+/* Goes on from what was saved: uses so far, weights. */
+void uses_restore(struct uses *u, double n, const double weight[USES_SCALES]);
 
-void uses_age(struct uses *u);
-int uses_count(struct uses *u, int number, struct err *err) MUST_CHECK;
-int uses_ended(struct uses *u, int number, struct err *err) MUST_CHECK;
-int uses_refresh(struct uses *u, struct err *err) MUST_CHECK;
+double uses_chance(const struct uses *u, const struct use_counts *c);
 
-/* How many numbers, from the hand on, uses_refresh() will pass. */
-int uses_steps(const struct uses *u);
+/* A use of the context. */
+void uses_count(struct uses *u, struct use_counts *c);
+
+/* Sets the counts, as they are now: `n`, or what `uses` of the `all` latest uses leave, if they came evenly. */
+void uses_put(struct uses *u, struct use_counts *c, const double n[USES_SCALES]);
+void uses_set(struct uses *u, struct use_counts *c, double uses, double all);
+
+/* Sets n to the counts as they are now. */
+void uses_get(const struct uses *u, const struct use_counts *c, double n[USES_SCALES]);
+
+/* The context leaves, and its counts are 0. */
+void uses_forget(struct uses *u, struct use_counts *c);
 
 #endif

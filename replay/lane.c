@@ -153,6 +153,7 @@ int lane_run(struct lane *l, const char *policy, struct err *err)
         return err_nomem(err);
     if (policy_open(&l->policy, policy, l->world, &l->in, err))
         return err->code;
+    l->policy.at = l->at;
     l->promised_ttft_s = l->policy.promised_ttft_s;
     l->promised_quality = l->policy.promised_quality;
     l->sim = (struct simulation){ .at = l->at,

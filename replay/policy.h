@@ -29,6 +29,7 @@ struct policy {
     struct placement_input *in;       // the lane's; planning sets frequencies there
     void *state;
     struct manifest_load load;                // the lane's rate and GPUs, for a policy that plans with them
+    const int64_t *at;                        // (n) borrowed: ns, when the requests arrive; read only with load.rate
     double promised_ttft_s, promised_quality; // of a plan; NAN: it has none, or it changes
     double (*idle)(struct policy *p);         // set by `open`; NULL: no work
     int (*worked)(struct policy *p, struct sim_bytes *written, struct err *err);

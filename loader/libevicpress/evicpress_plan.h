@@ -20,7 +20,7 @@
  *     evp_plan_save(plan, "next.jsonl", &error);    // for evp-pack, evp-load and evp_open()
  *     evp_plan_close(plan);
  *
- * The nightly plan's prices per byte stay in force. The utility of a context, in seconds, is
+ * The utility of a context, in seconds, is
  *
  *     (alpha * quality - TTFT - slo_weight * lateness) * frequency
  *
@@ -29,9 +29,10 @@
  * and standard deviation s, z = (m - slo_ttft_s) / s. s combines the known spreads of the tier's reads and of the
  * context's measured prefills and questions.
  *
- * A context goes where utility - price * bytes is highest. If that tier is full, the contexts there that lose least per
- * byte give way. If that is worth less than refusing the context, it is refused and nothing moves. The upper bound
- * stays proven, so the gap shows when planning again would pay. An event costs microseconds.
+ * A context goes where it gains most: its utility there for each use, by the chance of a use, less what writing costs
+ * and what the contexts lose that must leave, those first that lose least per byte. If it gains nowhere, it is not
+ * stored. The upper bound is proven by the nightly plan's prices, so the gap shows when planning again would pay. An
+ * event costs microseconds, evp_plan_status() looks at all contexts.
  *
  * Floors and pins of the manifest hold, and each byte written must gain at least the manifest's move_cost. A new
  * context enters the nightly plan once it has been profiled.
@@ -85,7 +86,8 @@ struct evp_use {
     const char *token_digest; /* as in struct evp_context */
     const int32_t *tokens;    /* (n_tokens) */
     int64_t n_tokens;
-    uint64_t reserved[8]; /* zero */
+    double at_s;          /* when, in seconds of any clock; 0: not told */
+    uint64_t reserved[7]; /* zero */
 };
 
 enum evp_operation_kind {
@@ -143,12 +145,15 @@ EVICPRESS_API int evp_plan_update(struct evp_plan *plan, const struct evp_update
 EVICPRESS_API int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations *operations,
                                   struct evp_error *error);
 
-/* A context was used: call it when its first token is out. The plan learns from it how often contexts are used. A use
- * weighs e times less after as many further uses as contexts are stored; no clock is needed. A context that is not in
- * the plan enters it with the mean quality, size per token and times of the manifest's contexts under each config. Only
- * the used context is ever inserted, when its cache is at hand; others move, change or go. What is not stored counts as
- * unused, in the objective and in saved manifests, until its next use. A context that came by its use leaves the plan,
- * without an operation, when it is not stored and its uses are long ago, unless evp_plan_update() was called for it. */
+/* A context was used: call it when its first token is out. The plan learns from it how often contexts are used; from
+ * then on frequencies, in the objective and in saved manifests, are chances of use times the opened manifest's sum of
+ * frequencies. With at_s it also learns how busy GPUs and tiers are, taking for granted that what is stored was read
+ * and everything else computed. A context that is not in the plan enters it with the mean quality, size per token and
+ * times of the manifest's contexts under each config. Only the used context is ever inserted, when its cache is at
+ * hand; others move, change or go. What was read keeps its variant, or is evicted so that its next use computes it. A
+ * context that came by its use leaves the plan, without an operation, when it is not stored, less likely than the mean
+ * to be used, and one of more than 512 and eight times those that are stored, unless evp_plan_update() was called for
+ * it. evp_plan_save() keeps what was learned of uses. */
 EVICPRESS_API int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_operations *operations,
                                 struct evp_error *error);
 

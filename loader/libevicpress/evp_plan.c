@@ -17,6 +17,8 @@
 _Static_assert(sizeof(((struct evp_plan_tier *)0)->name) >= TIER_NAME, "a tier's name fits");
 _Static_assert(sizeof(((struct evp_plan_state *)0)->tier) / sizeof(struct evp_plan_tier) >= LIVE_TIERS, "tiers fit");
 
+static const double at_most_s = 1e12;
+
 struct evp_plan {
     struct fork_safe fork;  // its lock protects everything
     pthread_mutex_t saving; // held by the thread that saves
@@ -116,7 +118,7 @@ static const int kinds[N_OPERATIONS] = {
 };
 
 /* An operation whose texts are borrowed from the plan. */
-static struct evp_operation operation_of(const struct live_plan *l, const struct incremental_op *op)
+static struct evp_operation operation_of(const struct live_plan *l, const struct density_op *op)
 {
     const struct live_context *before = live_plan_before(l, op->context), *after = live_plan_after(l, op->context);
     struct cached was = cached_of(l, before, op->from, op->from_bytes);
@@ -145,7 +147,7 @@ static void texts_of(struct evp_operation *op, const char **text[5])
 /* Notes the operations of the plan's last event. */
 static int note_operations(struct evp_plan *plan, struct err *err)
 {
-    const struct incremental_state *state = incremental_state(plan->live.incremental);
+    const struct density_state *state = density_state(plan->live.density);
 
     for (int i = 0; i < state->n_ops; i++)
         if (ARRAY_PUSH(&plan->todo, operation_of(&plan->live, &state->op[i])))
@@ -196,14 +198,13 @@ static int enter(struct evp_plan *plan, struct evp_error *error)
     return evp_error_set(error, EVICPRESS_MEMORY, "memory ran out in an earlier call: the plan can only be closed");
 }
 
-/* Ends a call whose operations are noted, and that returned `code`: copies them for the caller, unlocks, returns an
- * evp_code. */
-static int leave_noted(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
-                       struct evp_error *error)
+/* Ends a call that returned `code`: copies the operations for the caller, unlocks, returns an evp_code. */
+static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
+                 struct evp_error *error)
 {
     if (!code) {
         plan->events++;
-        code = operations ? copy_operations(plan, operations, err) : 0;
+        code = operations && (note_operations(plan, err) || copy_operations(plan, operations, err)) ? err->code : 0;
         plan->live.broken = code != 0; /* the caller does not get the operations of the event */
         if (operations)
             operations->event = plan->events;
@@ -211,17 +212,6 @@ static int leave_noted(struct evp_plan *plan, int code, struct evp_operations *o
     plan->todo.n = 0;
     pthread_mutex_unlock(&plan->fork.lock);
     return code ? evp_error_from(error, err, EVICPRESS_ARGUMENT) : EVICPRESS_OK;
-}
-
-/* The same for one event. */
-static int leave(struct evp_plan *plan, int code, struct evp_operations *operations, struct err *err,
-                 struct evp_error *error)
-{
-    if (!code && operations && note_operations(plan, err)) {
-        plan->live.broken = true;
-        code = err->code;
-    }
-    return leave_noted(plan, code, operations, err, error);
 }
 
 static int refuse(struct evp_error *error, int code, const char *sentence, const char *id)
@@ -358,11 +348,6 @@ int evp_plan_remove(struct evp_plan *plan, const char *id, struct evp_operations
     return leave(plan, live_plan_remove(&plan->live, number, &err), operations, &err, error);
 }
 
-static int took(void *plan, struct err *err)
-{
-    return note_operations(plan, err);
-}
-
 int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_operations *operations,
                   struct evp_error *error)
 {
@@ -374,6 +359,8 @@ int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_o
         *operations = (struct evp_operations){ 0 };
     if (!c.id || !all_zero(use->reserved, sizeof(use->reserved) / sizeof(*use->reserved)))
         return evp_error_set(error, EVICPRESS_ARGUMENT, c.id ? "reserved is not zero" : "id is NULL");
+    if (!(use->at_s >= 0 && use->at_s <= at_most_s))
+        return evp_error_set(error, EVICPRESS_ARGUMENT, "at_s is out of range");
     if (enter(plan, error))
         return EVICPRESS_MEMORY;
     if (live_plan_find(&plan->live, c.id) < 0) { /* the digest is computed outside the lock */
@@ -383,9 +370,8 @@ int evp_plan_used(struct evp_plan *plan, const struct evp_use *use, struct evp_o
         if (enter(plan, error))
             return EVICPRESS_MEMORY;
     }
-    int code = live_plan_used(&plan->live, &c, took, plan, &err);
-    plan->live.broken |= code == ERR_NOMEM;
-    return leave_noted(plan, code, operations, &err, error);
+    int code = live_plan_used(&plan->live, &c, use->at_s > 0 ? use->at_s : (double)NAN, &err);
+    return leave(plan, code, operations, &err, error);
 }
 
 /* ---- what happened to the payloads ------------------------------------------------------------------ */
@@ -414,7 +400,7 @@ int evp_plan_tier_lost(struct evp_plan *plan, const char *tier, struct evp_error
         return EVICPRESS_MEMORY;
     int t = tiers_find(&l->opened.tiers, tier);
     for (int i = 0; t >= 0 && i < l->n && !code; i++)
-        if (l->at[i].id && !l->at[i].variants.pin && incremental_placement(l->incremental, i).tier == t)
+        if (l->at[i].id && !l->at[i].variants.pin && density_placement(l->density, i).tier == t)
             code = live_plan_lose(l, i, &err);
     pthread_mutex_unlock(&plan->fork.lock);
     if (t < 0) {
@@ -426,17 +412,30 @@ int evp_plan_tier_lost(struct evp_plan *plan, const char *tier, struct evp_error
 
 /* ---- status and saving ------------------------------------------------------------------------------ */
 
+static struct plan sums_of(struct live_plan *l)
+{
+    struct live_sums sums;
+
+    live_sums_begin(&sums, l);
+    for (int i = 0; i < l->n; i++) {
+        const struct live_copy c = live_plan_copy(l, i, density_uses(l->density), l->learns);
+        if (c.context.id)
+            live_sums_add(&sums, l, &c.context, c.placement, &l->candidates);
+    }
+    return (struct plan){ .objective = sums.objective.value, .upper_bound = live_sums_bound(&sums) };
+}
+
 int evp_plan_status(struct evp_plan *plan, struct evp_plan_state *state, struct evp_error *error)
 {
     *state = (struct evp_plan_state){ 0 };
     if (enter(plan, error))
         return EVICPRESS_MEMORY;
-    const struct incremental_state *now = incremental_state(plan->live.incremental);
+    const struct density_state *now = density_state(plan->live.density);
     const struct tiers *tiers = &plan->live.opened.tiers;
-    struct plan as_plan = { .objective = now->objective, .upper_bound = now->upper_bound };
+    struct plan as_plan = sums_of(&plan->live);
     state->n_contexts = now->n_contexts;
-    state->objective = now->objective;
-    state->upper_bound = now->upper_bound;
+    state->objective = as_plan.objective;
+    state->upper_bound = as_plan.upper_bound;
     state->gap = plan_gap(&as_plan);
     state->n_tiers = (size_t)tiers->n;
     for (int t = 0; t < tiers->n; t++) {

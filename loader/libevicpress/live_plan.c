@@ -14,64 +14,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GONE_MIN = 4096 }; // ids; fewer are not worth rebuilding the map
-
-static const double utility_max = 1e15; // beside more, sums of twice a double's precision would lose small utilities
+enum { GONE_MIN = 4096 };           // ids; fewer are not worth rebuilding the map
+enum { ALL_USES_MAX = 1000000000 }; // so that frequencies leave utilities in their range
 
 /* ---- the planner's view ---------------------------------------------------------- */
-
-static double fill_candidates(const struct live_plan *l, const struct live_context *c, int64_t *bytes, double *out)
-{
-    const struct tiers *tiers = &l->opened.tiers;
-    const struct variants *f = &c->variants;
-    const struct plan_goal goal = live_plan_goal(l);
-    double recomputed = utility_recomputed(&goal, ttft_recomputed(f->prefill_s, f->question_s),
-                                           sd_of_sum(f->prefill_sd_s, f->question_sd_s), c->frequency);
-
-    for (int v = f->n; v < LIVE_VARIANTS; v++)
-        bytes[v] = -1;
-    for (int v = 0; v < f->n; v++) {
-        bytes[v] = f->at[v].config ? f->at[v].bytes : -1;
-        for (int t = 0; t < tiers->n && bytes[v] >= 0; t++) {
-            double read_s = tier_read_s(&tiers->at[t], bytes[v]),
-                   sd_s = sd_of_sum(tier_read_sd_s(&tiers->at[t], read_s), f->question_sd_s);
-            double ttft_s = ttft_stored(read_s, f->at[v].decompress_s, f->question_s);
-            bool shut =
-                (f->pin && strcmp(f->pin, tiers->at[t].name) != 0) || !tier_allows(&tiers->at[t], f->at[v].config);
-            out[v * tiers->n + t] = shut ? (double)NAN : utility(&goal, f->at[v].quality, ttft_s, sd_s, c->frequency);
-        }
-    }
-    return f->pin && strcmp(f->pin, "recompute") != 0 ? utility_unpinned(recomputed) : recomputed;
-}
 
 static double candidates(const void *arg, int context, int64_t *bytes, double *out)
 {
     const struct live_plan *l = arg;
 
-    return fill_candidates(l, &l->at[context], bytes, out);
+    return live_candidates(l, &l->at[context], bytes, out);
 }
 
-/* Sets *to to the candidates of a context. ERR_FORMAT: a utility is too large for the planner's sums. */
-static int set_candidates_of(const struct live_plan *l, const struct live_context *c, struct plan_candidates *to,
-                             struct err *err)
+/* Tells the planner how often a context is used. */
+static void set_frequency(struct live_plan *l, int number, double frequency)
 {
-    int n_tiers = l->problem.n_tiers;
-
-    to->recompute = fill_candidates(l, c, to->bytes, to->utility);
-    if (!(fabs(to->recompute) <= utility_max))
-        return err_set(err, ERR_FORMAT, "utility is out of range: it is above %g in size", utility_max);
-    for (int v = 0; v < c->variants.n; v++)
-        for (int t = 0; t < n_tiers && to->bytes[v] >= 0; t++)
-            if (fabs(to->utility[v * n_tiers + t]) > utility_max)
-                return err_set(err, ERR_FORMAT, "variant '%s': utility is out of range: it is above %g in size",
-                               c->variants.at[v].config, utility_max);
-    return 0;
+    uses_set(density_uses(l->density), density_counts(l->density, number), frequency, l->all_uses);
 }
 
-/* The same into l->candidates. */
+/* The candidates of a context, into l->candidates. */
 static int set_candidates(struct live_plan *l, const struct live_context *c, struct err *err)
 {
-    return set_candidates_of(l, c, &l->candidates, err);
+    return live_check_utilities(l, c, &l->candidates, err);
 }
 
 /* ---- contexts ---------------------------------------------------------------------- */
@@ -173,22 +137,36 @@ static void drop(struct live_plan *l, struct live_own *own)
     l->save->unused = own;
 }
 
-/* Copies a context as it was before the event into the running save, unless it has it already. */
-static void keep_for_save(struct live_plan *l, int number, const struct live_context *was, struct plan_placement at)
+struct live_copy live_plan_copy(const struct live_plan *l, int number, const struct uses *uses, bool learned)
+{
+    struct live_copy copy = { l->at[number], density_placement(l->density, number), *density_counts(l->density, number),
+                              true };
+
+    if (learned)
+        copy.context.frequency = uses_chance(uses, &copy.counts) * l->all_uses;
+    return copy;
+}
+
+void live_plan_keep(struct live_plan *l, int number)
 {
     struct live_save *s = l->save;
 
     if (s && number >= s->next && number < s->n && !s->at[number].taken)
-        s->at[number] = (struct live_copy){ *was, at, true };
+        s->at[number] = live_plan_copy(l, number, &s->uses, s->learns);
 }
 
-/* The same for the other contexts that the event has moved. */
+/* The same for the other contexts that the event has moved, each from its first place. */
 static void keep_moved(struct live_plan *l)
 {
-    const struct incremental_state *state = incremental_state(l->incremental);
+    const struct density_state *state = density_state(l->density);
 
-    for (int i = 0; l->save && i < state->n_ops; i++)
-        keep_for_save(l, state->op[i].context, &l->at[state->op[i].context], state->op[i].from);
+    for (int i = 0; l->save && i < state->n_ops; i++) {
+        const struct density_op *op = &state->op[i];
+        bool kept = op->context < l->save->next || op->context >= l->save->n || l->save->at[op->context].taken;
+        live_plan_keep(l, op->context);
+        if (!kept)
+            l->save->at[op->context].placement = op->from;
+    }
 }
 
 static void begin_event(struct live_plan *l)
@@ -198,10 +176,12 @@ static void begin_event(struct live_plan *l)
     l->old_number = -1;
 }
 
-/* Marks the plan broken if the planner failed. Returns `code`. */
-static int break_if(struct live_plan *l, int code)
+/* Ends an event of the planner, which returned `code`: marks the plan broken if that failed. */
+int live_plan_end(struct live_plan *l, int code)
 {
     l->broken = code != 0;
+    if (!code)
+        keep_moved(l);
     return code;
 }
 
@@ -217,28 +197,37 @@ static int check_context(const struct live_plan *l, const struct live_context *c
     return 0;
 }
 
-int live_plan_add(struct live_plan *l, const struct live_context *c, struct err *err)
+int live_plan_enter(struct live_plan *l, const struct live_context *c, int *number, struct err *err)
 {
     struct live_context new = *c;
-    int number;
+    struct density_form form[LIVE_VARIANTS];
 
     new.variants.min_quality = l->opened.min_quality;
-    new.uses = (struct use_weight){ c->frequency, l->uses.age };
     begin_event(l);
     if (check_context(l, &new, err) || set_candidates(l, &new, err) || forget_gone(l, err) || reserve(l, err) ||
         copy_texts(&new, err))
         return err->code;
     int *slot = add_id(l, new.id, err);
-    if (!slot || incremental_add(l->incremental, &l->candidates, &number, err)) {
+    const struct density_context all = live_planned(l, &new, form);
+    if (!slot || density_add(l->density, &all, number, err)) {
         free(new.own);
-        return break_if(l, err->code);
+        return live_plan_end(l, err->code);
     }
-    keep_for_save(l, number, &(struct live_context){ 0 }, (struct plan_placement){ 0, PLAN_RECOMPUTE });
-    keep_moved(l);
-    *slot = number;
-    l->at[number] = new;
-    l->n += number == l->n;
+    *slot = *number;
+    live_plan_keep(l, *number);
+    l->at[*number] = new;
+    l->n += *number == l->n;
     return 0;
+}
+
+int live_plan_add(struct live_plan *l, const struct live_context *c, struct err *err)
+{
+    int number;
+
+    if (live_plan_enter(l, c, &number, err))
+        return err->code;
+    set_frequency(l, number, c->frequency);
+    return live_plan_end(l, density_settle(l->density, number, err));
 }
 
 /* Numbers the variants of an update so that `now`, the stored variant, keeps its number `at`, and no other variant gets
@@ -269,7 +258,7 @@ static int check_pin(const struct live_plan *l, const struct live_context *c, co
     const struct live_context *is = &l->at[live_plan_find(l, c->id)];
     bool beside = now->tier >= 0 && l->pool[now->tier] == l->pool[tier];
     int64_t held = beside ? is->variants.at[now->config].bytes : 0;
-    int64_t free_bytes = incremental_state(l->incremental)->free[tier];
+    int64_t free_bytes = density_state(l->density)->free[tier];
 
     for (int i = 0; i < c->variants.n; i++)
         if (tier_allows(&l->opened.tiers.at[tier], c->variants.at[i].config) &&
@@ -282,12 +271,11 @@ static int check_pin(const struct live_plan *l, const struct live_context *c, co
 static int update_copy(struct live_plan *l, struct live_context *c, int number, const struct live_update *u,
                        struct err *err)
 {
-    struct plan_placement placement = incremental_placement(l->incremental, number);
+    struct plan_placement placement = density_placement(l->density, number);
     int at = placement.tier == PLAN_RECOMPUTE ? -1 : placement.config;
     struct variant_info numbered[LIVE_VARIANTS];
 
     c->frequency = u->frequency;
-    c->uses = (struct use_weight){ u->frequency, l->uses.age };
     struct live_context asked = *c;
     asked.variants.at = u->variant;
     asked.variants.n = u->variant ? u->n_variants : 0;
@@ -305,32 +293,29 @@ static int update_copy(struct live_plan *l, struct live_context *c, int number, 
 int live_plan_update(struct live_plan *l, int number, const struct live_update *u, struct err *err)
 {
     struct live_context new = l->at[number];
+    struct density_form form[LIVE_VARIANTS];
 
     begin_event(l);
     if (update_copy(l, &new, number, u, err))
         return err->code;
-    keep_for_save(l, number, &l->at[number], incremental_placement(l->incremental, number));
-    if (incremental_update(l->incremental, number, &l->candidates, err)) {
-        if (u->variant)
-            free(new.own);
-        return break_if(l, err->code);
-    }
-    keep_moved(l);
+    live_plan_keep(l, number);
     l->old = l->at[number];
     l->old_number = number;
     if (!u->variant)
         l->old.own = NULL; /* the context still uses it */
     l->at[number] = new;
-    return 0;
+    const struct density_context all = live_planned(l, &new, form);
+    set_frequency(l, number, u->frequency);
+    return live_plan_end(
+        l, density_change(l->density, number, &all, err) || density_settle(l->density, number, err) ? err->code : 0);
 }
 
 int live_plan_remove(struct live_plan *l, int number, struct err *err)
 {
     begin_event(l);
-    keep_for_save(l, number, &l->at[number], incremental_placement(l->incremental, number));
-    if (incremental_remove(l->incremental, number, err))
-        return break_if(l, err->code);
-    keep_moved(l);
+    live_plan_keep(l, number);
+    if (density_remove(l->density, number, err))
+        return live_plan_end(l, err->code);
     l->old = l->at[number];
     l->old_number = number;
     l->at[number] = (struct live_context){ 0 };
@@ -347,10 +332,9 @@ int live_plan_lose(struct live_plan *l, int number, struct err *err)
     if (c->variants.pin)
         return err_set(err, ERR_FORMAT, "context '%.80s' is pinned to tier '%s': put its payload there again", c->id,
                        c->variants.pin);
-    if (set_candidates(l, c, err))
-        return err->code;
-    keep_for_save(l, number, c, incremental_placement(l->incremental, number));
-    return break_if(l, incremental_lose(l->incremental, number, &l->candidates, err));
+    live_plan_keep(l, number);
+    density_lose(l->density, number);
+    return 0;
 }
 
 const struct live_context *live_plan_before(const struct live_plan *l, int number)
@@ -379,7 +363,7 @@ static int take_tiers(struct live_plan *l, struct plan *plan, struct err *err)
     for (int t = 0; t < m->tiers.n; t++) {
         l->capacity[t] = m->tiers.at[t].capacity;
         plan->price[t] = m->price[t];
-        if (l->capacity[t] < INT64_MAX && m->price[t] * (double)l->capacity[t] > utility_max)
+        if (l->capacity[t] < INT64_MAX && m->price[t] * (double)l->capacity[t] > LIVE_UTILITY_MAX)
             return err_set(err, ERR_FORMAT, "field 'prices': the price of tier '%s' is out of range",
                            m->tiers.at[t].name);
     }
@@ -421,8 +405,7 @@ static int take_row(struct live_plan *l, const struct placement *p, struct plan 
                                            .n_tokens = p->n_tokens,
                                            .kv_bytes = p->kv_bytes,
                                            .frequency = p->frequency,
-                                           .variants = *p->variants,
-                                           .uses = { p->frequency, 0 } };
+                                           .variants = *p->variants };
     plan->n_contexts++;
     return 0;
 }
@@ -442,7 +425,7 @@ static int check_utilities(const struct checking *k, int number, struct plan_can
     const struct live_plan *l = k->l;
     struct plan_placement at = k->plan->placement[number];
 
-    if (set_candidates_of(l, &l->at[number], candidates, err))
+    if (live_check_utilities(l, &l->at[number], candidates, err))
         return err->code;
     if (at.tier != PLAN_RECOMPUTE && !plan_candidate_ok(candidates, &l->problem, at.config, at.tier))
         return err_set(err, ERR_FORMAT, "utility is out of range");
@@ -519,6 +502,33 @@ static int take_rows(struct live_plan *l, struct plan *plan, struct err *err)
     return later.code;
 }
 
+/* Gives the planner what the manifest says, where it says. */
+static int set_planner(struct live_plan *l, const struct plan *plan, struct err *err)
+{
+    const struct density_setup setup = live_setup(l);
+    struct density_form form[LIVE_VARIANTS];
+    int number;
+
+    l->density = density_new(&setup, err);
+    if (!l->density)
+        return err->code;
+    for (int i = 0; i < l->n; i++)
+        l->all_uses += l->at[i].frequency;
+    l->all_uses = fmin(fmax(l->all_uses, 1), ALL_USES_MAX);
+    for (int i = 0; i < l->n; i++) {
+        const struct density_context all = live_planned(l, &l->at[i], form);
+        if (density_add(l->density, &all, &number, err) || density_put(l->density, number, plan->placement[i], err))
+            return err->code;
+        if (l->opened.uses)
+            uses_put(density_uses(l->density), density_counts(l->density, i), l->at[i].variants.uses);
+        else
+            set_frequency(l, i, l->at[i].frequency);
+    }
+    if (l->opened.uses)
+        uses_restore(density_uses(l->density), (double)l->opened.uses, l->opened.uses_weight);
+    return 0;
+}
+
 int live_plan_open(struct live_plan *l, const char *path, struct err *err)
 {
     struct plan plan = { 0 };
@@ -531,11 +541,8 @@ int live_plan_open(struct live_plan *l, const char *path, struct err *err)
         code = take_rows(l, &plan, err);
     if (code)
         err_wrap(err, "'%s'", path);
-    l->problem.n_contexts = l->n;
-    if (!code) {
-        l->incremental = incremental_new(&l->problem, &plan, l->opened.move_cost, err);
-        code = l->incremental ? live_uses_init(l, err) : err->code;
-    }
+    if (!code)
+        code = set_planner(l, &plan, err) ? err->code : live_uses_init(l, err);
     plan_release(&plan);
     if (code)
         live_plan_close(l);
@@ -544,8 +551,7 @@ int live_plan_open(struct live_plan *l, const char *path, struct err *err)
 
 void live_plan_close(struct live_plan *l)
 {
-    incremental_free(l->incremental);
-    uses_release(&l->uses);
+    density_free(l->density);
     plan_candidates_release(&l->candidates);
     for (int k = 0; k < l->n; k++)
         free(l->at[k].own);

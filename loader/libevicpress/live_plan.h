@@ -1,5 +1,5 @@
 /* live_plan.h - a plan that a serving process keeps up to date between two nightly plans: texts and variants of the
- * contexts, around the planner's arithmetic (planner/incremental.h), which knows only numbers. Not thread-safe:
+ * contexts, around the planner's arithmetic (planner/density.h), which knows only numbers. Not thread-safe:
  * loader/libevicpress/evp_plan.c has the lock.
  *
  * The planner numbers a config by its index among the context's variants. When a context gets new variants, its stored
@@ -9,10 +9,11 @@
 #define EVP_LIVE_PLAN_H
 
 #include "formats/manifest.h"
-#include "planner/uses.h"
-#include "planner/utility.h"
+#include "planner/density.h"
+#include "planner/sum.h"
 
 _Static_assert((int)TIER_MAX <= (int)PLAN_TIERS, "the planner takes all tiers of a manifest");
+_Static_assert((int)VARIANTS_USES == (int)USES_SCALES, "a row holds a count for each time scale");
 
 enum { LIVE_TIERS = 16 };                  // the limit of struct evp_plan_state
 enum { LIVE_VARIANTS = VARIANTS_MAX + 1 }; // one more, for a hole
@@ -25,11 +26,10 @@ struct live_own {
 struct live_context {
     const char *id, *token_digest;
     int64_t n_tokens, kv_bytes;
-    double frequency;
+    double frequency; // as it was given, until the plan has seen uses
     struct variants variants;
     struct live_own *own; // holds id, token_digest and variants; NULL: the opened manifest does
-    struct use_weight uses;
-    bool by_use; // a use brought it, so the plan may forget it
+    bool by_use;          // a use brought it, so the plan may forget it
 };
 
 /* What is believed of a context that nobody has profiled: means over the opened manifest's contexts. */
@@ -48,7 +48,7 @@ struct live_plan {
     struct plan_problem problem; // sizes and capacities
     int64_t capacity[PLAN_TIERS];
     int pool[PLAN_TIERS]; // for each tier: the first tier of its pool
-    struct incremental *incremental;
+    struct density *density;
     struct plan_candidates candidates; // of the current event
     struct live_context *at;           // by the planner's number; id NULL: unused
     int n, cap;
@@ -62,7 +62,9 @@ struct live_plan {
     int old_number;          // its number; -1: none
     bool broken;             // memory ran out during an event
     struct live_typical typical;
-    struct uses uses;
+    double all_uses;        // sum of the opened manifest's frequencies, at least 1
+    bool learns;            // there was a use: frequencies are chances of use, times all_uses
+    int hand;               // the number that is forgotten next, if it may be
     struct live_save *save; // in progress; NULL: none
 };
 
@@ -84,11 +86,17 @@ int live_plan_find(const struct live_plan *l, const char *id);
  * of any event the plan may be broken. */
 int live_plan_add(struct live_plan *l, const struct live_context *c, struct err *err) MUST_CHECK;
 
+/* The same, but the context is not placed yet. */
+int live_plan_enter(struct live_plan *l, const struct live_context *c, int *number, struct err *err) MUST_CHECK;
+
 struct live_update {
     double frequency;
     const struct variant_info *variant; // (n_variants) replace the present ones; NULL: no change
     int n_variants;
 };
+
+/* Ends an event of the planner, which returned `code`. */
+int live_plan_end(struct live_plan *l, int code);
 
 int live_plan_update(struct live_plan *l, int number, const struct live_update *u, struct err *err) MUST_CHECK;
 int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHECK;
@@ -96,17 +104,38 @@ int live_plan_remove(struct live_plan *l, int number, struct err *err) MUST_CHEC
 /* Records that what is stored of a context is gone. ERR_FORMAT: it is pinned, and keeps its place. */
 int live_plan_lose(struct live_plan *l, int number, struct err *err) MUST_CHECK;
 
-/* ---- learning from uses (planner/uses.h, live_uses.c) ---- */
+/* ---- in the planner's numbers (live_values.c) ---- */
+
+#define LIVE_UTILITY_MAX 1e15 // beside more, sums of twice a double's precision would lose small utilities
+
+/* The candidates of a context, as planner/plan.h wants them. */
+double live_candidates(const struct live_plan *l, const struct live_context *c, int64_t *bytes, double *out);
+
+/* The same into *to. ERR_FORMAT: a utility is too large for sums. */
+int live_check_utilities(const struct live_plan *l, const struct live_context *c, struct plan_candidates *to,
+                         struct err *err) MUST_CHECK;
+
+/* As planner/density.h wants the plan, and a context; form: (LIVE_VARIANTS). */
+struct density_setup live_setup(const struct live_plan *l);
+struct density_context live_planned(const struct live_plan *l, const struct live_context *c, struct density_form *form);
+
+/* The utility of copied contexts where they are, and a bound on that of any plan; both with frequencies as copied. */
+struct live_sums {
+    struct sum objective, bound;
+};
+void live_sums_begin(struct live_sums *s, const struct live_plan *l);
+void live_sums_add(struct live_sums *s, const struct live_plan *l, const struct live_context *c,
+                   struct plan_placement at,
+                   struct plan_candidates *candidates); // of l->problem
+double live_sums_bound(const struct live_sums *s);
+
+/* ---- learning from uses (live_uses.c) ---- */
 
 int live_uses_init(struct live_plan *l, struct err *err) MUST_CHECK; // of an opened plan
 
-/* Called after each event of a use, while its operations are there; nonzero ends the use and breaks the plan. */
-typedef int live_took(void *arg, struct err *err);
-
-/* One use of use->id. A context that is not there enters with what is typical for its n_tokens; otherwise only the id
- * is read. ERR_FORMAT: invalid, and no operations were made. */
-int live_plan_used(struct live_plan *l, const struct live_context *use, live_took *took, void *arg,
-                   struct err *err) MUST_CHECK;
+/* One use of use->id; at_s NAN: at an unknown time. A context that is not there enters with what is typical for its
+ * n_tokens; otherwise only the id is read. ERR_FORMAT: invalid, and no operations were made. */
+int live_plan_used(struct live_plan *l, const struct live_context *use, double at_s, struct err *err) MUST_CHECK;
 
 /* The context of an operation of the last event, before and after it. */
 const struct live_context *live_plan_before(const struct live_plan *l, int number);
@@ -121,15 +150,23 @@ const struct live_context *live_plan_after(const struct live_plan *l, int number
 struct live_copy {
     struct live_context context; // id NULL: no context had the number
     struct plan_placement placement;
+    struct use_counts counts;
     bool taken;
 };
 
 struct live_save {
     struct live_copy *at; // (n)
     int n, next;          // numbers below `next` are copied
-    double objective, upper_bound;
+    struct uses uses;     // when it began
+    bool learns;
     struct live_own *unused; // memory that events would have freed
 };
+
+/* A context as it is now, with its frequency by `uses` if the plan learned from them. */
+struct live_copy live_plan_copy(const struct live_plan *l, int number, const struct uses *uses, bool learned);
+
+/* Copies a context into the running save, unless it is there already. */
+void live_plan_keep(struct live_plan *l, int number);
 
 /* Begin, continue, end the copying; each call needs the lock, and takes less than a millisecond. live_save_go_on()
  * returns false when everything is copied. live_save_end() detaches the save from the plan; then release it. */

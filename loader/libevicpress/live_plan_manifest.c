@@ -12,13 +12,16 @@
 #include <string.h>
 
 struct totals {
+    struct live_sums sums;
     struct outcome_sums plan, recomputed;
     double written; // bytes
 };
 
 /* A context's variants without holes, into `variant` (LIVE_VARIANTS). */
-static struct variants without_holes(const struct live_context *c, struct variant_info *variant)
+static struct variants without_holes(const struct live_save *save, const struct live_copy *copy,
+                                     struct variant_info *variant)
 {
+    const struct live_context *c = &copy->context;
     struct variants f = c->variants;
 
     f.at = variant;
@@ -26,6 +29,7 @@ static struct variants without_holes(const struct live_context *c, struct varian
     for (int i = 0; i < c->variants.n; i++)
         if (c->variants.at[i].config)
             variant[f.n++] = c->variants.at[i];
+    uses_get(&save->uses, &copy->counts, f.uses);
     return f;
 }
 
@@ -111,12 +115,10 @@ enum { COPY_BLOCK = 512 }; // contexts: 0.2 ms, or a few ms when memory is cold
 
 int live_save_begin(struct live_plan *l, struct live_save *save, struct err *err)
 {
-    const struct incremental_state *state = incremental_state(l->incremental);
-
     *save = (struct live_save){ .at = calloc((size_t)l->n + 1, sizeof(*save->at)),
                                 .n = l->n,
-                                .objective = state->objective,
-                                .upper_bound = state->upper_bound };
+                                .uses = *density_uses(l->density),
+                                .learns = l->learns };
     if (!save->at)
         return err_nomem(err);
     l->save = save;
@@ -132,7 +134,7 @@ bool live_save_go_on(struct live_plan *l)
         struct live_copy *to = &s->at[s->next];
         const struct live_context *c = &l->at[s->next];
         if (!to->taken && c->id)
-            *to = (struct live_copy){ *c, incremental_placement(l->incremental, s->next), true };
+            *to = live_plan_copy(l, s->next, &s->uses, s->learns);
     }
     return s->next < s->n;
 }
@@ -172,25 +174,32 @@ static struct placement make_row(const struct writing *w, const struct live_copy
     struct placement p = row_of(w->l, &copy->context, copy->placement);
     struct cached was = manifest_cached(&w->l->opened.tiers, before), is = manifest_cached(&w->m->tiers, &p);
 
-    *variants = without_holes(&copy->context, variant);
+    *variants = without_holes(w->save, copy, variant);
     p.variants = variants;
     take_over(&p, before);
     p.operation = operation_between(&was, &is);
     return p;
 }
 
-static void sum_up(const struct writing *w, struct totals *totals)
+static int sum_up(const struct writing *w, struct totals *totals, struct err *err)
 {
     struct variant_info variant[LIVE_VARIANTS];
     struct variants variants;
+    struct plan_candidates candidates;
 
+    if (plan_candidates_init(&candidates, &w->l->problem, err))
+        return err->code;
+    live_sums_begin(&totals->sums, w->l);
     for (int i = 0; i < w->n; i++) {
         const struct live_copy *copy = &w->save->at[w->order[i]];
         struct placement p = make_row(w, copy, variant, &variants);
         if (p.operation == OP_INSERT || p.operation == OP_RECOMPRESS || p.operation == OP_MOVE)
             totals->written += (double)p.bytes;
         add_outcomes(totals, w->l, &copy->context, &p);
+        live_sums_add(&totals->sums, w->l, &copy->context, copy->placement, &candidates);
     }
+    plan_candidates_release(&candidates);
+    return 0;
 }
 
 static int put_rows(const struct writing *w, struct manifest_out *out, struct err *err)
@@ -268,7 +277,7 @@ static struct manifest head_of(const struct live_plan *l, const struct live_save
                           .slo_ttft_s = l->opened.slo_ttft_s,
                           .slo_weight = l->opened.slo_weight,
                           .solver = "online",
-                          .upper_bound = save->upper_bound,
+                          .uses = (int64_t)save->uses.learned,
                           .move_cost = l->opened.move_cost,
                           .max_move = INT64_MAX,
                           .predicted = l->opened.predicted,
@@ -280,15 +289,17 @@ static struct manifest head_of(const struct live_plan *l, const struct live_save
     memcpy(m.model_digest, l->opened.model_digest, sizeof(m.model_digest));
     memcpy(m.previous, l->opened.digest, sizeof(m.previous));
     memcpy(m.price, l->opened.price, sizeof(m.price));
+    memcpy(m.uses_weight, save->uses.weight, sizeof(m.uses_weight));
     return m;
 }
 
-static void set_totals(struct manifest *m, const struct live_save *save, const struct totals *totals)
+static void set_totals(struct manifest *m, const struct totals *totals)
 {
-    struct plan plan = { .objective = save->objective - m->move_cost * totals->written,
-                         .upper_bound = save->upper_bound };
+    struct plan plan = { .objective = totals->sums.objective.value - m->move_cost * totals->written,
+                         .upper_bound = live_sums_bound(&totals->sums) };
 
     m->objective = plan.objective;
+    m->upper_bound = plan.upper_bound;
     m->gap = plan_gap(&plan);
     m->total[m->n_totals++] = outcome_total(&totals->plan, "this plan");
     m->total[m->n_totals++] = outcome_total(&totals->recomputed, "recompute everything");
@@ -322,8 +333,11 @@ static int write_manifest(const struct writing *w, struct manifest *m, const cha
         json_free(header);
         return err->code;
     }
-    sum_up(w, &totals);
-    set_totals(m, w->save, &totals);
+    if (sum_up(w, &totals, err)) {
+        json_free(header);
+        return err->code;
+    }
+    set_totals(m, &totals);
     struct manifest_out out;
     int code =
         manifest_create(&out, m, path, (struct rows_made){ .tool = "libevicpress", .from = from, .n_from = 1 }, err);

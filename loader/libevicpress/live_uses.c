@@ -1,4 +1,4 @@
-/* live_uses.c - a live plan learns from uses how often each context is used (planner/uses.h).
+/* live_uses.c - uses of a live plan's contexts, and of those that it does not know.
  *
  * Contexts that nobody has profiled enter with what is typical, and are forgotten again. Only what cannot make
  * operations, forgetting, comes before the used context's own event, which may be refused.
@@ -11,7 +11,8 @@
 
 enum { SAMPLE = 4096 };
 
-static const double forgotten = .05; // of a use's weight: a context that uses brought has left the plan below that
+/* A plan forgets only what is above FREE contexts and PER_STORED for each that is stored. A use looks at STEPS. */
+enum { FREE = 512, PER_STORED = 8, STEPS = 2 };
 
 /* ---- what is typical -------------------------------------------------------------- */
 
@@ -90,7 +91,7 @@ static void fit_prefill(struct live_typical *typical, const struct sample *s)
 }
 
 /* From some thousand contexts, spread over the manifest. */
-static int find_typical(struct live_plan *l, struct err *err)
+int live_uses_init(struct live_plan *l, struct err *err)
 {
     struct sample sample = { .of = calloc((size_t)l->opened.configs.n + 1, sizeof(*sample.of)) };
 
@@ -106,58 +107,33 @@ static int find_typical(struct live_plan *l, struct err *err)
     return 0;
 }
 
-/* ---- the plan, for planner/uses.h ------------------------------------------------- */
-
-static struct use_weight *weight_of(void *arg, int number)
-{
-    struct live_plan *l = arg;
-
-    return l->at[number].id ? &l->at[number].uses : NULL;
-}
-
-static double frequency_of(void *arg, int number)
-{
-    const struct live_plan *l = arg;
-
-    return l->at[number].frequency;
-}
-
-static int set_frequency(void *arg, int number, double frequency, struct err *err)
-{
-    return live_plan_update(arg, number, &(struct live_update){ .frequency = frequency }, err);
-}
-
-int live_uses_init(struct live_plan *l, struct err *err)
-{
-    l->uses = (struct uses){ .plan = l->incremental,
-                             .of = { weight_of, frequency_of, set_frequency, l, NULL, NULL },
-                             .n = l->n };
-    uses_begin(&l->uses);
-    return find_typical(l, err);
-}
-
 /* ---- the events of a use ---------------------------------------------------------------- */
 
+/* Is its use less likely than the average context's? */
 static bool may_forget(const struct live_plan *l, int number)
 {
     const struct live_context *c = &l->at[number];
 
-    return c->id && c->by_use && !uses_stored(&l->uses, number) &&
-           uses_weight(&l->uses, number) < forgotten * l->uses.unit;
+    return c->id && c->by_use && density_placement(l->density, number).tier == PLAN_RECOMPUTE &&
+           uses_chance(density_uses(l->density), density_counts(l->density, number)) *
+                   density_state(l->density)->n_contexts <
+               1;
 }
 
 static int forget(struct live_plan *l, struct err *err)
 {
-    for (int k = 0, n = uses_steps(&l->uses); k < n; k++) {
-        int number = (l->uses.hand + k) % l->n;
-        if (may_forget(l, number) && live_plan_remove(l, number, err))
+    const struct density_state *state = density_state(l->density);
+
+    for (int k = 0; k < STEPS && state->n_contexts > FREE + PER_STORED * (double)state->n_stored; k++) {
+        l->hand = l->hand + 1 < l->n ? l->hand + 1 : 0;
+        if (may_forget(l, l->hand) && live_plan_remove(l, l->hand, err))
             return err->code;
     }
     return 0;
 }
 
 /* Adds a context that nobody has profiled. */
-static int add_typical(struct live_plan *l, const struct live_context *use, struct err *err)
+static int add_typical(struct live_plan *l, const struct live_context *use, int *number, struct err *err)
 {
     const struct live_typical *typical = &l->typical;
     struct variant_info variant[VARIANTS_MAX];
@@ -173,36 +149,25 @@ static int add_typical(struct live_plan *l, const struct live_context *use, stru
         if (strcmp(variant[v].config, "none") == 0)
             c.kv_bytes = variant[v].bytes;
     }
-    c.frequency = l->uses.unit;
+    c.by_use = true;
     c.variants = (struct variants){ .at = variant,
                                     .n = typical->n,
                                     .prefill_s = (typical->prefill_s_per_token + typical->prefill_s_per_token2 * n) * n,
                                     .question_s = typical->question_s };
-    return live_plan_add(l, &c, err);
+    return live_plan_enter(l, &c, number, err);
 }
 
-/* The event of the used context itself. */
-static int count_use(struct live_plan *l, const struct live_context *use, struct err *err)
+int live_plan_used(struct live_plan *l, const struct live_context *use, double at_s, struct err *err)
 {
-    int number = live_plan_find(l, use->id);
+    const struct density_use u = { .at_s = at_s };
+    int number;
 
-    if (number >= 0)
-        return uses_count(&l->uses, number, err);
-    if (add_typical(l, use, err))
+    if (forget(l, err))
         return err->code;
     number = live_plan_find(l, use->id);
-    l->at[number].by_use = true;
-    return uses_ended(&l->uses, number, err);
-}
-
-int live_plan_used(struct live_plan *l, const struct live_context *use, live_took *took, void *arg, struct err *err)
-{
-    l->uses.of.took = took;
-    l->uses.of.took_arg = arg;
-    l->uses.n = l->n;
-    uses_age(&l->uses);
-    if (forget(l, err) || count_use(l, use, err))
+    if (number < 0 && add_typical(l, use, &number, err))
         return err->code;
-    l->uses.n = l->n;
-    return uses_refresh(&l->uses, err);
+    live_plan_keep(l, number);
+    l->learns = true;
+    return live_plan_end(l, density_used(l->density, number, &u, err));
 }

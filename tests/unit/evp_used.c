@@ -57,7 +57,7 @@ Test(evp_used, keeps_capacities_and_stores_only_what_is_used)
     for (int k = 0; k < 40; k++) {
         struct world w;
         int n = 1 + (int)rng_below(&r, CONTEXTS);
-        struct evp_plan *plan = world_begin(&w, &r, n, NULL);
+        struct evp_plan *plan = world_begin(&w, &r, n);
         for (uint64_t event = 1; event <= 400; event++) {
             struct evp_operations ops;
             int i = (int)rng_below(&r, 1 + rng_below(&r, CONTEXTS));
@@ -103,7 +103,7 @@ static double worth(const struct world *w, double *recomputed)
  * gain that the plan's places then have. */
 static double gain_after_change(struct world *w, struct rng *r)
 {
-    struct evp_plan *plan = world_begin(w, r, CONTEXTS, NULL);
+    struct evp_plan *plan = world_begin(w, r, CONTEXTS);
     struct plan_problem p = { CONTEXTS, VARIANTS, w->tiers.n, w->capacity, candidates, w, NULL };
     struct evp_operations ops;
     struct plan best;
@@ -145,7 +145,7 @@ Test(evp_used, forgets_what_came_once)
 {
     struct rng r = rng_new(2);
     struct world w;
-    struct evp_plan *plan = world_begin(&w, &r, CONTEXTS, NULL);
+    struct evp_plan *plan = world_begin(&w, &r, CONTEXTS);
     struct evp_plan_state state;
     int64_t most = 0;
 
@@ -163,6 +163,34 @@ Test(evp_used, forgets_what_came_once)
     cr_assert_lt(most, 1000, "%lld contexts at most", (long long)most);
     cr_assert_eq(evp_plan_remove(plan, "once/1", NULL, NULL), EVICPRESS_UNKNOWN);
     cr_assert_eq(evp_plan_remove(plan, "once/0", NULL, NULL), EVICPRESS_OK); /* it was updated, so it stays */
+    evp_plan_close(plan);
+}
+
+/* What was counted is kept: saved again at once, rows and header say the same. */
+Test(evp_used, a_restart_keeps_the_counts)
+{
+    struct rng r = rng_new(6);
+    struct manifest m, again;
+    struct world w;
+    struct err err;
+    struct evp_plan *plan = world_begin(&w, &r, CONTEXTS);
+
+    for (int k = 0; k < 500; k++)
+        cr_assert_eq(use(plan, w.id[rng_below(&r, 1 + rng_below(&r, CONTEXTS))], 7, NULL), EVICPRESS_OK);
+    plan = save_and_open(plan);
+    cr_assert_eq(manifest_read(&m, world_other_path, &err), 0, "%s", err.msg);
+    plan = save_and_open(plan);
+    cr_assert_eq(manifest_read(&again, world_other_path, &err), 0, "%s", err.msg);
+    cr_assert(m.uses == 500 && again.uses == 500 && m.n == CONTEXTS);
+    for (int j = 0; j < VARIANTS_USES; j++)
+        cr_assert_float_eq(m.uses_weight[j], again.uses_weight[j], 1e-15);
+    for (int i = 0; i < m.n; i++) {
+        const struct placement *a = &m.at[i], *b = manifest_find(&again, a->id);
+        cr_assert(a->variants->uses[0] > 0 && a->frequency == b->frequency && a->frequency > 0);
+        cr_assert_eq(memcmp(a->variants->uses, b->variants->uses, sizeof(a->variants->uses)), 0);
+    }
+    manifest_release(&m);
+    manifest_release(&again);
     evp_plan_close(plan);
 }
 
@@ -282,7 +310,14 @@ Test(evp_used, refuses_what_it_cannot_know)
     cr_assert_eq(evp_plan_used(plan, &u, NULL, NULL), EVICPRESS_ARGUMENT);
     cr_assert(!evp_plan_status(plan, &state, NULL) && state.n_contexts == 2);
     *u.reserved = 0;
+    static const double never[] = { -1, 1e13, (double)NAN, HUGE_VAL };
+    for (size_t k = 0; k < sizeof(never) / sizeof(*never); k++) {
+        u.at_s = never[k];
+        cr_assert_eq(evp_plan_used(plan, &u, NULL, NULL), EVICPRESS_ARGUMENT);
+    }
+    u.at_s = 1e12;
     cr_assert_eq(evp_plan_used(plan, &u, NULL, NULL), EVICPRESS_OK);
+    u.at_s = 5;      /* clocks go back, too */
     u.tokens = NULL; /* it is there now */
     cr_assert_eq(evp_plan_used(plan, &u, NULL, NULL), EVICPRESS_OK);
     cr_assert(!evp_plan_status(plan, &state, NULL) && state.n_contexts == 3);

@@ -57,7 +57,6 @@ void world_draw(struct world *w, struct rng *r, int n)
     for (int i = 0; i < CONTEXTS; i++) {
         snprintf(w->id[i], sizeof(w->id[i]), "context/%d", i);
         w->there[i] = i < n;
-        w->number[i] = i < n ? i : -1;
         w->prefill_sd_s[i] = i < n ? rng_unit(r) : 0;
         w->question_sd_s[i] = i < n ? rng_unit(r) : 0;
         w->at[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
@@ -91,8 +90,8 @@ void world_write(struct world *w, const struct plan *plan)
     memcpy(m.price, plan->price, sizeof(m.price));
     for (int i = 0; i < plan->n_contexts; i++) {
         struct plan_placement c = w->at[i] = plan->placement[i];
-        struct variants variants = { w->variant[i], VARIANTS,           w->prefill_s[i],    0.25, 0,
-                                     NULL,          w->prefill_sd_s[i], w->question_sd_s[i] };
+        struct variants variants = { w->variant[i], VARIANTS,           w->prefill_s[i],     0.25, 0,
+                                     NULL,          w->prefill_sd_s[i], w->question_sd_s[i], { 0 } };
         struct placement p = { .id = w->id[i],
                                .token_digest = world_digest(i),
                                .config = "none",
@@ -143,7 +142,7 @@ static double candidates(const void *arg, int context, int64_t *bytes, double *o
     return world_candidates(arg, context, bytes, out); // the contexts of the plan come first
 }
 
-struct evp_plan *world_begin(struct world *w, struct rng *r, int n, struct incremental **direct)
+struct evp_plan *world_begin(struct world *w, struct rng *r, int n)
 {
     struct evp_plan *plan;
     struct evp_error error;
@@ -154,8 +153,6 @@ struct evp_plan *world_begin(struct world *w, struct rng *r, int n, struct incre
     struct plan_problem p = { n, VARIANTS, w->tiers.n, w->capacity, candidates, w, NULL };
     cr_assert_eq(plan_solve(&solved, &p, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, &err), 0);
     world_write(w, &solved);
-    if (direct)
-        cr_assert_not_null(*direct = incremental_new(&p, &solved, 0, &err));
     plan_release(&solved);
     cr_assert_eq(evp_plan_open(&plan, world_path, &error), EVICPRESS_OK, "%s", error.text);
     return plan;

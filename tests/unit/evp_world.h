@@ -5,7 +5,6 @@
 #include "base/rng.h"
 #include "formats/manifest.h"
 #include "loader/libevicpress/evicpress_plan.h"
-#include "planner/incremental.h"
 #include "planner/plan.h"
 
 enum { CONTEXTS = 32, VARIANTS = 5, TIERS = 3 };
@@ -16,8 +15,8 @@ struct world {
     struct tiers tiers;
     struct tier tier[TIERS];
     int64_t capacity[TIERS];
-    double alpha, slo_ttft_s, slo_weight;  // slo_weight 0: nothing is promised
-    int there[CONTEXTS], number[CONTEXTS]; // number: the planner's
+    double alpha, slo_ttft_s, slo_weight; // slo_weight 0: nothing is promised
+    int there[CONTEXTS];
     char id[CONTEXTS][24];
     struct variant_info variant[CONTEXTS][VARIANTS];
     double frequency[CONTEXTS], prefill_s[CONTEXTS];
@@ -43,8 +42,8 @@ void world_write(struct world *w, const struct plan *plan);
 /* The candidates of context i, as planner/plan.h wants them. */
 double world_candidates(const struct world *w, int i, int64_t *bytes, double *out);
 
-/* Plans a world of n contexts and opens its manifest. *direct: the planner's own plan of it; may be NULL. */
-struct evp_plan *world_begin(struct world *w, struct rng *r, int n, struct incremental **direct);
+/* Plans a world of n contexts and opens its manifest. */
+struct evp_plan *world_begin(struct world *w, struct rng *r, int n);
 
 int world_tier(const struct world *w, const char *name); // -1: recompute
 int world_index(const struct evp_operation *op);         // of its context

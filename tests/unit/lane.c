@@ -103,7 +103,7 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
 Test(lane, no_tier_is_ever_too_full_and_littles_law_holds)
 {
     enum { N = 500 };
-    static const char *const policies[] = { "lru", "s3fifo", "live:100", "drift:0", "evicpress", "lru+kivi:bits=2" };
+    static const char *const policies[] = { "lru", "s3fifo", "live", "drift:0", "evicpress", "lru+kivi:bits=2" };
     static int32_t path[N], first[N + 1];
     static int64_t at[N];
     struct placement_input in;
@@ -200,7 +200,7 @@ Test(lane, compression_and_eviction_together_as_in_figure_2_of_evicpress)
     expect_figure("static-clairvoyant", 1, 2.4, 1); /* evict only */
     expect_figure("night", 3, 0.5, 1);
     expect_figure("evicpress", 3, 0.5, 1);
-    expect_figure("live:100", 3, 0.5, 1);
+    expect_figure("live", 3, 0.5, 1);
 }
 
 /* ---- profiled again --------------------------------------------------------- */

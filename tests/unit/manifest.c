@@ -31,7 +31,9 @@ static struct tiers two_tiers(void)
 
 static const struct variant_info two_variants[] = { { "kivi:bits=2", 100, 0.25, (double)NAN },
                                                     { "keydiff:drop=0.5", 345, 0.1 + 0.2, 0.125 } };
-static const struct variants variants = { two_variants, 2, 1.5, 0.01, 0.2, "ssd", 0.125, 0.0625 };
+static const struct variants variants = {
+    two_variants, 2, 1.5, 0.01, 0.2, "ssd", 0.125, 0.0625, { 1, 2.5, 0, 4, 5, 6 }
+};
 
 static struct placement stored(const char *id)
 {
@@ -71,6 +73,8 @@ static void write_two(const char *path)
 
     m.tiers = two_tiers();
     m.min_quality = 0.125;
+    m.uses = 9;
+    m.uses_weight[1] = 0.75;
     a.variants = &variants;
     memcpy(m.model_digest, digest_b, sizeof(digest_b));
     cr_assert_eq(manifest_add(&m, &a, &err), 0);
@@ -99,6 +103,7 @@ Test(manifest, reads_back_what_was_written)
     cr_assert_str_eq(a->payload, "a");
     cr_assert(m.min_quality == 0.125 && !b->variants && a->variants && a->variants->n == 2);
     cr_assert(a->variants->prefill_sd_s == 0.125 && a->variants->question_sd_s == 0.0625);
+    cr_assert(m.uses == 9 && m.uses_weight[1] == 0.75 && a->variants->uses[0] == 1 && a->variants->uses[5] == 6);
     cr_assert(a->variants->prefill_s == 1.5 && a->variants->question_s == 0.01 && a->variants->min_quality == 0.2);
     cr_assert_str_eq(a->variants->pin, "ssd");
     cr_assert(a->variants->at[0].bytes == 100 && a->variants->at[0].quality == 0.25 &&
@@ -443,6 +448,8 @@ Test(manifest, refuses_variants_that_lie)
     BAD(variants.question_sd_s, (double)NAN, "field 'question_sd_s' is not a number");
     BAD(variants.question_s, (double)NAN, "field 'question_s' is not a number");
     BAD(variants.min_quality, -1, "field 'min_quality' is below zero");
+    BAD(variants.uses[5], -1, "field 'uses' is below zero");
+    BAD(variants.uses[0], HUGE_VAL, "field 'uses' is not a number");
     BAD(variants.pin, "tape", "field 'pin': tier 'tape' is not in the header");
     BAD(variants.n, VARIANTS_MAX + 1, "field 'forms' has more than 127 members");
     BAD(variants.n, 0, "lacks config 'keydiff:drop=0.5', which is stored");

@@ -45,7 +45,7 @@ echo "requests: the cache holds 500 kB"
 printf '{"context":"c%d","at":%d}\n' 2 100 2 200 0 300 1 400 2 500 1 600 >log.jsonl
 evp-replay -q table.h5 --tiers tiers.json --trace log.jsonl --policy lru+keydiff:drop=0.5 --rate 0 --warm 0 --per-request q.tsv -o r.tsv
 cut -f3- q.tsv
-evp-replay -q table.h5 --tiers tiers.json --trace log.jsonl --policy live:100 --alpha 2 --rate 0 --warm 0 --per-request q.tsv -o r.tsv
+evp-replay -q table.h5 --tiers tiers.json --trace log.jsonl --policy live --alpha 2 --rate 0 --warm 0 --per-request q.tsv -o r.tsv
 awk '$4 == 2 { print "live:", $9, "is best if all is read" }' q.tsv
 echo "shown:"
 evp-show table.h5 | grep -A3 '^ *config ' | awk '{ print $1, $NF }'
