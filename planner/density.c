@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLE = 48, TRIES = 50 };
+enum { SAMPLE = 16, TRIES = 150 };
 
 /* A tier with less than this share free is full. What comes in must be worth this many times what leaves. */
 static const double full_below = .02, margin = 1.6;

@@ -8,7 +8,7 @@
 
 TestSuite(density);
 
-enum { N = 30, FORMS = 4, TIERS = 3, USES = 600 };
+enum { N = 16, FORMS = 4, TIERS = 3, USES = 600 };
 
 /* ---- how often --------------------------------------------------------------- */
 

@@ -127,7 +127,7 @@ class _Update(Structure):
 
 class _Use(Structure):
     _fields_ = [("id", c_char_p), ("token_digest", c_char_p), ("tokens", c_void_p), ("n_tokens", c_int64),
-                ("reserved", c_uint64 * 8)]
+                ("at_s", c_double), ("reserved", c_uint64 * 7)]
 
 
 class _Operation(Structure):
@@ -612,11 +612,11 @@ class Plan(_Handle):
         """Removes a context that is no longer used."""
         return self._event("evp_plan_remove", os.fsencode(id))
 
-    def used(self, id, tokens):
-        """A context was used: the plan learns how often each one is. One that is not in the plan enters it with what is
-        typical of its length."""
+    def used(self, id, tokens, at_s=0):
+        """A context was used, at a time in seconds if that is told: the plan learns how often each one is, and how busy
+        GPUs and tiers are. One that is not in the plan enters it with what is typical of its length."""
         with _Bytes(_tokens(tokens)) as at:
-            use = _Use(id=os.fsencode(id), tokens=at.address, n_tokens=at.size // 4)
+            use = _Use(id=os.fsencode(id), tokens=at.address, n_tokens=at.size // 4, at_s=at_s)
             return self._event("evp_plan_used", byref(use))
 
     def lost(self, id):
