@@ -189,6 +189,12 @@ static void sample(struct density *d, int pool, int but)
     p->lowest = p->n_sampled && is_full(d, pool) ? fmax(p->sample[0].density, 0) : 0;
 }
 
+/* The bytes that must become free for so many, which may be below 0; free bytes may be unlimited. */
+static int64_t lacking(const struct pool *p, int64_t bytes)
+{
+    return bytes <= p->free ? 0 : bytes - p->free;
+}
+
 /* What the items lose per second that make room for so many bytes. */
 static double loss_of(const struct pool *p, int64_t bytes)
 {
@@ -274,7 +280,7 @@ static void displace(struct density *d, const struct sampled *s, int but)
         int64_t bytes = c->form[s->form].bytes;
         sample(d, d->setup.tier[next].pool, but);
         double gain = rate_of(d, c) * value(d, c, s->form, next) - write_cost(d, bytes, next);
-        bool gains = gain > loss_of(pool_of(d, next), bytes - pool_of(d, next)->free);
+        bool gains = gain > loss_of(pool_of(d, next), lacking(pool_of(d, next), bytes));
         if (gains)
             make_room(d, next, bytes, but);
         if (gains && pool_of(d, next)->free >= bytes) {
@@ -316,7 +322,7 @@ static double gain_of(const struct density *d, const struct item *c, struct plan
 
     if (stays(c, to))
         return worth - (is_full(d, to.tier) ? loss_of(p, c->form[to.config].bytes) : 0);
-    return worth - write_cost(d, c->form[to.config].bytes, to.tier) - margin * loss_of(p, needed(d, c, to) - p->free);
+    return worth - write_cost(d, c->form[to.config].bytes, to.tier) - margin * loss_of(p, lacking(p, needed(d, c, to)));
 }
 
 /* *most: what that gains per second. */
