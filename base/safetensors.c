@@ -15,9 +15,10 @@ static const struct {
     const char *name;
     size_t size;
 } types[] = {
-    [ST_F32] = { "F32", 4 }, [ST_F16] = { "F16", 2 },   [ST_BF16] = { "BF16", 2 },
-    [ST_I32] = { "I32", 4 }, [ST_I64] = { "I64", 8 },   [ST_U8] = { "U8", 1 },
-    [ST_I8] = { "I8", 1 },   [ST_BOOL] = { "BOOL", 1 }, [ST_OTHER] = { "?", 0 },
+    [ST_F32] = { "F32", 4 },         [ST_F16] = { "F16", 2 },   [ST_BF16] = { "BF16", 2 },
+    [ST_I32] = { "I32", 4 },         [ST_I64] = { "I64", 8 },   [ST_U8] = { "U8", 1 },
+    [ST_I8] = { "I8", 1 },           [ST_BOOL] = { "BOOL", 1 }, [ST_F8_E4M3] = { "F8_E4M3", 1 },
+    [ST_F8_E8M0] = { "F8_E8M0", 1 }, [ST_OTHER] = { "?", 0 },
 };
 
 const char *st_type_name(enum st_type type)

@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum st_type { ST_F32, ST_F16, ST_BF16, ST_I32, ST_I64, ST_U8, ST_I8, ST_BOOL, ST_OTHER };
+enum st_type { ST_F32, ST_F16, ST_BF16, ST_I32, ST_I64, ST_U8, ST_I8, ST_BOOL, ST_F8_E4M3, ST_F8_E8M0, ST_OTHER };
 enum { ST_DIMS = 8 };
 
 struct st_tensor {

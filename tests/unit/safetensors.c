@@ -36,7 +36,7 @@ Test(safetensors, reads_tensors_and_metadata)
                        "{\"__metadata__\":{\"evp\":\"payload\"},"
                        "\"b\":{\"dtype\":\"BF16\",\"shape\":[2,1],\"data_offsets\":[4,8]},"
                        "\"a\":{\"dtype\":\"F32\",\"shape\":[],\"data_offsets\":[0,4]},"
-                       "\"q\":{\"dtype\":\"F8_E4M3\",\"shape\":[3],\"data_offsets\":[8,11]},"
+                       "\"q\":{\"dtype\":\"F8_E5M2\",\"shape\":[3],\"data_offsets\":[8,11]},"
                        "\"none\":{\"dtype\":\"U8\",\"shape\":[0,7],\"data_offsets\":[8,8]}}",
                        11, &err),
                  0, "%s", err.msg);
