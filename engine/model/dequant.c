@@ -7,6 +7,7 @@
 #include "engine/model/dequant.h"
 
 #include "codes/half.h"
+#include "engine/model/dequant_grid.h"
 
 #include <string.h>
 
@@ -96,17 +97,81 @@ static void q5_1(const uint8_t *p, size_t n, float *to)
         nibbles(p + 8, u32_at(p + 4), (struct line){ f16_to_f32(u16_at(p)), f16_to_f32(u16_at(p + 2)), 0 }, to);
 }
 
+/* 16 bytes of nibbles, each the number of a value. */
+static inline void nibble_values(const uint8_t *p, const float value[16], float d, float *to /* (32) */)
+{
+    for (int j = 0; j < BLOCK / 2; j++) {
+        to[j] = d * value[p[j] & 15];
+        to[j + BLOCK / 2] = d * value[p[j] >> 4];
+    }
+}
+
+static const float iq4_value[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+
 static void iq4_nl(const uint8_t *p, size_t n, float *to)
 {
-    static const float value[16] = { -127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113 };
+    for (; n > 0; n--, p += 18, to += BLOCK)
+        nibble_values(p + 2, iq4_value, f16_to_f32(u16_at(p)), to);
+}
 
-    for (; n > 0; n--, p += 18, to += BLOCK) {
+static void iq4_xs(const uint8_t *p, size_t n, float *to)
+{
+    for (; n > 0; n--, p += 136, to += SUPER) {
         float d = f16_to_f32(u16_at(p));
-        for (int j = 0; j < BLOCK / 2; j++) {
-            to[j] = d * value[p[2 + j] & 15];
-            to[j + BLOCK / 2] = d * value[p[2 + j] >> 4];
+        for (int b = 0; b < 8; b++) {
+            int scale = (p[4 + b / 2] >> (b % 2 * 4) & 15) | (u16_at(p + 2) >> (2 * b) & 3) << 4;
+            nibble_values(p + 8 + 16 * b, iq4_value, d * (float)(scale - 32), to + BLOCK * b);
         }
     }
+}
+
+static void mxfp4(const uint8_t *p, size_t n, float *to)
+{
+    static const float doubled[16] = { 0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12 };
+
+    for (; n > 0; n--, p += 17, to += BLOCK) // 2^(e - 128), finite for all e
+        nibble_values(p + 1, doubled, half_float(p[0] < 2 ? 0x200000u << p[0] : (p[0] - 1u) << 23), to);
+}
+
+/* Four numbers of a grid's entry, one for each octal digit; negative where the bit of `signs` is set. */
+static inline void grid_values(uint16_t entry, uint32_t signs, const float value[8], float d, float *to /* (4) */)
+{
+    for (int j = 0; j < 4; j++)
+        to[j] = d * value[entry >> (3 * j) & 7] * (signs >> j & 1 ? -1.0f : 1.0f);
+}
+
+/* Seven signs of eight numbers; the eighth makes the count of negative ones even. */
+static inline uint32_t even_signs(uint32_t seven)
+{
+    return seven | ((uint32_t)__builtin_popcount(seven) & 1) << 7;
+}
+
+static void iq3_xxs(const uint8_t *p, size_t n, float *to)
+{
+    static const float value[8] = { 4, 12, 20, 28, 36, 44, 52, 62 };
+
+    for (; n > 0; n--, p += 98, to += SUPER)
+        for (int b = 0; b < 8; b++) {
+            uint32_t word = u32_at(p + 66 + 4 * b);
+            float d = f16_to_f32(u16_at(p)) * (0.5f + (float)(word >> 28)) * 0.5f;
+            for (int i = 0; i < 8; i++)
+                grid_values(iq3_xxs_grid[p[2 + 8 * b + i]], even_signs(word >> (i / 2 * 7) & 127) >> (i % 2 * 4), value,
+                            d, to + BLOCK * b + 4 * i);
+        }
+}
+
+static void iq3_s(const uint8_t *p, size_t n, float *to)
+{
+    static const float value[8] = { 1, 3, 5, 7, 9, 11, 13, 15 };
+
+    for (; n > 0; n--, p += 110, to += SUPER)
+        for (int b = 0; b < 8; b++) {
+            float d = f16_to_f32(u16_at(p)) * (float)(1 + 2 * (p[106 + b / 2] >> (b % 2 * 4) & 15));
+            for (int i = 0; i < 8; i++) {
+                int entry = p[2 + 8 * b + i] | (p[66 + b] >> i & 1) << 8;
+                grid_values(iq3_s_grid[entry], p[74 + 4 * b + i / 2] >> (i % 2 * 4), value, d, to + BLOCK * b + 4 * i);
+            }
+        }
 }
 
 /* Two bits of element i of a super-block: four elements per byte, 32 apart, in halves of 128 elements. */
@@ -214,11 +279,22 @@ static const struct {
     [WEIGHT_Q5_0] = { "Q5_0", BLOCK, 22, q5_0 },
     [WEIGHT_Q5_1] = { "Q5_1", BLOCK, 24, q5_1 },
     [WEIGHT_IQ4_NL] = { "IQ4_NL", BLOCK, 18, iq4_nl },
+    [WEIGHT_IQ4_XS] = { "IQ4_XS", SUPER, 136, iq4_xs },
+    [WEIGHT_IQ3_XXS] = { "IQ3_XXS", SUPER, 98, iq3_xxs },
+    [WEIGHT_IQ3_S] = { "IQ3_S", SUPER, 110, iq3_s },
+    [WEIGHT_MXFP4] = { "MXFP4", BLOCK, 17, mxfp4 },
     [WEIGHT_Q2_K] = { "Q2_K", SUPER, 84, q2_k },
     [WEIGHT_Q3_K] = { "Q3_K", SUPER, 110, q3_k },
     [WEIGHT_Q4_K] = { "Q4_K", SUPER, 144, q4_k },
     [WEIGHT_Q5_K] = { "Q5_K", SUPER, 176, q5_k },
     [WEIGHT_Q6_K] = { "Q6_K", SUPER, 210, q6_k },
+    [WEIGHT_FP8] = { "FP8", 0, 0, NULL },
+    [WEIGHT_INT8] = { "INT8", 0, 0, NULL },
+    [WEIGHT_INT] = { "INT", 0, 0, NULL },
+    [WEIGHT_GPTQ] = { "GPTQ", 0, 0, NULL },
+    [WEIGHT_AWQ] = { "AWQ", 0, 0, NULL },
+    [WEIGHT_MXFP4_ROWS] = { "MXFP4", 0, 0, NULL },
+    [WEIGHT_NVFP4] = { "NVFP4", 0, 0, NULL },
 };
 
 const char *weight_type_name(enum weight_type type)

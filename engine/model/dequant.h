@@ -8,6 +8,7 @@
  *     Q5_0  f16 d, u32 fifth bits, 16 bytes x = d * (q - 16)
  *     Q5_1  f16 d, f16 m, u32, 16 bytes     x = d * q + m
  *     IQ4_NL  f16 d, 16 bytes of nibbles    x = d * table[q], 16 fixed numbers
+ *     MXFP4   e8m0 d, 16 bytes of nibbles   x = d / 2 * table[q], e2m1 doubled
  *
  * The low nibble of byte j is element j, the high one element j + 16. Blocks of 256 elements are 16 sub-blocks of 16 or
  * 8 of 32, each with a scale s and, in some formats, a minimum m of 4, 6 or 8 bits:
@@ -17,6 +18,9 @@
  *     Q4_K  f16 d, f16 e, 12 of s and m, 128 bytes          x = (d * s) * q - (e * m)
  *     Q5_K  the same with 32 of fifth bits before the last  x = (d * s) * q - (e * m)
  *     Q6_K  128 bytes, 64 of high bits, 16 int8 s, f16 d    x = (d * s) * (q - 32)
+ *     IQ4_XS   f16 d, 2 bytes of high bits of s, 4 of s, 128       x = (d * (s - 32)) * table[q]
+ *     IQ3_XXS  f16 d, 64 entries of a grid, 8 u32: s, 4 * 7 signs  x = (d * (s + 1/2) / 2) * grid
+ *     IQ3_S    f16 d, 64 and 8 of ninth bits, 32 of signs, 4 of s  x = (d * (2 s + 1)) * grid
  *
  * Results equal those of the `gguf` Python package bit for bit: products and sums in f32, in this order.
  */
@@ -36,11 +40,23 @@ enum weight_type {
     WEIGHT_Q5_0,
     WEIGHT_Q5_1,
     WEIGHT_IQ4_NL,
+    WEIGHT_IQ4_XS,
+    WEIGHT_IQ3_XXS,
+    WEIGHT_IQ3_S,
+    WEIGHT_MXFP4,
     WEIGHT_Q2_K,
     WEIGHT_Q3_K,
     WEIGHT_Q4_K,
     WEIGHT_Q5_K,
     WEIGHT_Q6_K,
+    /* of engine/model/packed.h; the functions here know only the names */
+    WEIGHT_FP8,
+    WEIGHT_INT8,
+    WEIGHT_INT,
+    WEIGHT_GPTQ,
+    WEIGHT_AWQ,
+    WEIGHT_MXFP4_ROWS,
+    WEIGHT_NVFP4,
     WEIGHT_TYPES
 };
 
@@ -64,7 +80,9 @@ struct tensor {
     int64_t dim[TENSOR_DIMS];
     const void *at;
     uint64_t bytes;
-    int paired_heads; // > 0: rows are in Llama's interleaved rotary order, in this many heads
+    int paired_heads;            // > 0: rows are in Llama's interleaved rotary order, in this many heads
+    const struct packed *packed; // codes with scales apart; NULL: none
+    int64_t first_row;           // in `packed`
 };
 
 #endif

@@ -22,12 +22,16 @@ static const struct {
     enum weight_type type; // WEIGHT_TYPES: not read
     const char *name;
 } tensor_types[] = {
-    { 0, WEIGHT_F32, "F32" },        { 1, WEIGHT_F16, "F16" },       { 2, WEIGHT_Q4_0, "Q4_0" },
-    { 3, WEIGHT_Q4_1, "Q4_1" },      { 6, WEIGHT_Q5_0, "Q5_0" },     { 7, WEIGHT_Q5_1, "Q5_1" },
-    { 8, WEIGHT_Q8_0, "Q8_0" },      { 30, WEIGHT_BF16, "BF16" },    { 9, WEIGHT_TYPES, "Q8_1" },
-    { 10, WEIGHT_Q2_K, "Q2_K" },     { 11, WEIGHT_Q3_K, "Q3_K" },    { 12, WEIGHT_Q4_K, "Q4_K" },
-    { 13, WEIGHT_Q5_K, "Q5_K" },     { 14, WEIGHT_Q6_K, "Q6_K" },    { 15, WEIGHT_TYPES, "Q8_K" },
-    { 20, WEIGHT_IQ4_NL, "IQ4_NL" }, { 23, WEIGHT_TYPES, "IQ4_XS" }, { 28, WEIGHT_TYPES, "F64" },
+    { 0, WEIGHT_F32, "F32" },          { 1, WEIGHT_F16, "F16" },        { 2, WEIGHT_Q4_0, "Q4_0" },
+    { 3, WEIGHT_Q4_1, "Q4_1" },        { 6, WEIGHT_Q5_0, "Q5_0" },      { 7, WEIGHT_Q5_1, "Q5_1" },
+    { 8, WEIGHT_Q8_0, "Q8_0" },        { 30, WEIGHT_BF16, "BF16" },     { 9, WEIGHT_TYPES, "Q8_1" },
+    { 10, WEIGHT_Q2_K, "Q2_K" },       { 11, WEIGHT_Q3_K, "Q3_K" },     { 12, WEIGHT_Q4_K, "Q4_K" },
+    { 13, WEIGHT_Q5_K, "Q5_K" },       { 14, WEIGHT_Q6_K, "Q6_K" },     { 15, WEIGHT_TYPES, "Q8_K" },
+    { 20, WEIGHT_IQ4_NL, "IQ4_NL" },   { 23, WEIGHT_IQ4_XS, "IQ4_XS" }, { 28, WEIGHT_TYPES, "F64" },
+    { 18, WEIGHT_IQ3_XXS, "IQ3_XXS" }, { 21, WEIGHT_IQ3_S, "IQ3_S" },   { 39, WEIGHT_MXFP4, "MXFP4" },
+    { 16, WEIGHT_TYPES, "IQ2_XXS" },   { 17, WEIGHT_TYPES, "IQ2_XS" },  { 22, WEIGHT_TYPES, "IQ2_S" },
+    { 19, WEIGHT_TYPES, "IQ1_S" },     { 29, WEIGHT_TYPES, "IQ1_M" },   { 34, WEIGHT_TYPES, "TQ1_0" },
+    { 35, WEIGHT_TYPES, "TQ2_0" },
 };
 
 /* ---- a cursor that never leaves the file ------------------------------- */

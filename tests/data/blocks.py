@@ -11,7 +11,7 @@ import gguf
 BLOCKS = 500
 FORMATS = {  # name: places of f16 numbers in a block
     "Q8_0": [0], "Q4_0": [0], "Q4_1": [0, 2], "Q5_0": [0], "Q5_1": [0, 2], "IQ4_NL": [0], "Q2_K": [80, 82], "Q3_K": [108],
-    "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208],
+    "Q4_K": [0, 2], "Q5_K": [0, 2], "Q6_K": [208], "IQ4_XS": [0], "IQ3_XXS": [0], "IQ3_S": [0], "MXFP4": [],
 }
 
 
@@ -32,7 +32,7 @@ def main():
     for name in FORMATS:
         raw, kind = blocks(name)
         numbers = gguf.dequantize(raw, kind).astype("<f4")
-        assert np.isfinite(numbers).all()
+        assert np.isfinite(numbers).all() or name == "MXFP4"  # its largest powers of two overflow
         text += f"{name} {hashlib.sha256(numbers.tobytes()).hexdigest()}\n"
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "blocks.txt")
     if "--check" in sys.argv:

@@ -16,10 +16,11 @@ static const struct {
     uint32_t id;
     int f16[2];
 } formats[] = {
-    { WEIGHT_Q8_0, 8, { 0, -1 } },   { WEIGHT_Q4_0, 2, { 0, -1 } },    { WEIGHT_Q4_1, 3, { 0, 2 } },
-    { WEIGHT_Q5_0, 6, { 0, -1 } },   { WEIGHT_Q5_1, 7, { 0, 2 } },     { WEIGHT_IQ4_NL, 20, { 0, -1 } },
-    { WEIGHT_Q2_K, 10, { 80, 82 } }, { WEIGHT_Q3_K, 11, { 108, -1 } }, { WEIGHT_Q4_K, 12, { 0, 2 } },
-    { WEIGHT_Q5_K, 13, { 0, 2 } },   { WEIGHT_Q6_K, 14, { 208, -1 } },
+    { WEIGHT_Q8_0, 8, { 0, -1 } },     { WEIGHT_Q4_0, 2, { 0, -1 } },    { WEIGHT_Q4_1, 3, { 0, 2 } },
+    { WEIGHT_Q5_0, 6, { 0, -1 } },     { WEIGHT_Q5_1, 7, { 0, 2 } },     { WEIGHT_IQ4_NL, 20, { 0, -1 } },
+    { WEIGHT_Q2_K, 10, { 80, 82 } },   { WEIGHT_Q3_K, 11, { 108, -1 } }, { WEIGHT_Q4_K, 12, { 0, 2 } },
+    { WEIGHT_Q5_K, 13, { 0, 2 } },     { WEIGHT_Q6_K, 14, { 208, -1 } }, { WEIGHT_IQ4_XS, 23, { 0, -1 } },
+    { WEIGHT_IQ3_XXS, 18, { 0, -1 } }, { WEIGHT_IQ3_S, 21, { 0, -1 } },  { WEIGHT_MXFP4, 39, { -1, -1 } },
 };
 enum { FORMATS = sizeof(formats) / sizeof(*formats) };
 

@@ -90,7 +90,7 @@ Test(model_weights, paired_rows_are_copied_in_their_type)
 
     for (int i = 0; i < 32 * 32; i++)
         file[i] = bf16_from_f32((float)(i / 32));
-    *t = (struct tensor){ t->name, WEIGHT_BF16, 2, { 32, 32 }, file, sizeof(file), 2 };
+    *t = (struct tensor){ t->name, WEIGHT_BF16, 2, { 32, 32 }, file, sizeof(file), 2, NULL, 0 };
     cr_assert_eq(model_view(m, TENSOR_Q, 0, &x, &err), 0, "%s", err.msg);
     cr_assert(!x.at && x.type == DTYPE_BF16 && x.rows == 32 && x.cols == 32 && x.pitch == 32);
     uint16_t copy[32 * 32];
@@ -125,7 +125,7 @@ Test(model_weights, a_view_is_aligned)
         struct err err;
         struct mat x;
         float out[32];
-        *t = (struct tensor){ t->name, at[i].type, 1, { 32 }, bytes + at[i].offset, 0, 0 };
+        *t = (struct tensor){ t->name, at[i].type, 1, { 32 }, bytes + at[i].offset, 0, 0, NULL, 0 };
         cr_assert_eq(model_view(m, TENSOR_NORM, 0, &x, &err), 0, "%s", err.msg);
         cr_assert_eq(x.at != NULL, at[i].fits, "type %d at %zu", at[i].type, at[i].offset);
         cr_assert_eq(model_read(m, TENSOR_NORM, 0, out, &err), 0, "%s", err.msg);
@@ -149,7 +149,7 @@ static const char *said(enum weight_type type, int row, int i, uint32_t bits, st
     struct mat x;
 
     memcpy(bytes + (size_t)row * row_bytes + (size_t)i * block, &bits, block < 4 ? block : 4);
-    *t = (struct tensor){ t->name, type, 2, { ROWS, COLS }, bytes, ROWS * row_bytes, 0 };
+    *t = (struct tensor){ t->name, type, 2, { ROWS, COLS }, bytes, ROWS * row_bytes, 0, NULL, 0 };
     m->config.d_ff = ROWS;
     int code = model_read(m, TENSOR_UP, 0, out, err);
     int view_code = model_view(m, TENSOR_UP, 0, &x, &viewing);
@@ -209,7 +209,7 @@ Test(model_weights, the_first_of_several_is_named)
     file[1000 * COLS + 7] = INFINITY;
     file[1000 * COLS + 6] = -INFINITY;
     file[3000 * COLS] = NAN;
-    *t = (struct tensor){ t->name, WEIGHT_F32, 2, { ROWS, COLS }, file, sizeof(file), 0 };
+    *t = (struct tensor){ t->name, WEIGHT_F32, 2, { ROWS, COLS }, file, sizeof(file), 0, NULL, 0 };
     m->config.d_ff = ROWS;
     cr_assert_eq(model_view(m, TENSOR_UP, 0, &x, &err), ERR_FORMAT);
     cr_assert(strstr(err.msg, "in row 1000, column 6"), "%s", err.msg);
