@@ -258,7 +258,9 @@ static int digest_until(const struct model *m, time_t now, const atomic_bool *st
 
 int model_digest_at(const struct model *m, time_t now, char hex[DIGEST_HEX], struct err *err)
 {
-    return digest_until(m, now, &(const atomic_bool){ false }, hex, err);
+    const atomic_bool stop = false;
+
+    return digest_until(m, now, &stop, hex, err);
 }
 
 int model_digest(const struct model *m, char hex[DIGEST_HEX], struct err *err)
