@@ -61,8 +61,6 @@ static const struct {
     { "no_rope_layers", (double)NAN },
     { "no_rope_layer_interval", (double)NAN },
     { "cross_attention_layers", (double)NAN },
-    { "quantization_config", (double)NAN },
-    { "compression_config", (double)NAN },
 };
 
 /* Is the field absent, null, or the plain value? */
@@ -308,6 +306,16 @@ static int read_rope(struct model *m, struct err *err)
                               : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
 }
 
+/* The quantisation of weights. compressed-tensors' first name for the field was another. */
+static int read_quant(struct model *m, struct err *err)
+{
+    const struct json *c = json_get(m->json, "quantization_config"), *old = json_get(m->json, "compression_config");
+
+    if (c && !json_is_null(c))
+        return quant_read(&m->quant, c, NULL, err);
+    return old && !json_is_null(old) ? quant_read(&m->quant, old, "compressed-tensors", err) : 0;
+}
+
 /* The type that other engines compute in; this one uses the backend's. transformers 5 shortened the field's name. */
 static void read_dtype(struct model *m)
 {
@@ -334,7 +342,8 @@ int hf_config_read(struct model *m, struct err *err)
     double eps;
 
     if (read_family(m, err) || check_plain(m->json, err) || read_biases(m, err) || read_shape(m, m->json, err) ||
-        read_window(m, err) || read_rope(m, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
+        read_window(m, err) || read_rope(m, err) || read_quant(m, err) ||
+        json_want_real(m->json, "rms_norm_eps", &eps, err))
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;
     c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
@@ -467,25 +476,47 @@ static int add_tensor(struct model *m, const struct st_tensor *from, struct err 
                    st_type_name(from->type), from->n_dims);
 }
 
-static int add_tensors(struct model *m, struct err *err)
+/* Is it a part of a quantised matrix, which has been added? */
+static bool is_part(const struct model *m, const struct st_tensor *t)
+{
+    return map_find(&m->parts, t->name, strlen(t->name)) >= 0;
+}
+
+int hf_tensors_add(struct model *m, struct err *err)
 {
     size_t n = 0;
 
     for (int s = 0; s < m->n_shards; s++)
         n += (size_t)m->shard[s].n;
-    if (model_reserve(m, n, err))
+    if (model_reserve(m, n, err) || (m->quant.types && hf_packed_add(m, n, err)))
         return err->code;
     for (int s = 0; s < m->n_shards; s++)
         for (int i = 0; i < m->shard[s].n; i++)
-            if (add_tensor(m, &m->shard[s].tensor[i], err))
+            if (!is_part(m, &m->shard[s].tensor[i]) && add_tensor(m, &m->shard[s].tensor[i], err))
                 return err_wrap(err, "'%s'", m->shard_path[s]);
     return 0;
+}
+
+/* modelopt's own file, where config.json does not have the same. */
+static int read_modelopt(struct model *m, struct err *err)
+{
+    static const char name[] = "hf_quant_config.json";
+
+    err->code = 0;
+    if (m->quant.types || !has_file(m, name, err))
+        return err->code;
+    struct json *json = model_json(m->path, name, err);
+    int code = json ? quant_read(&m->quant, json_get(json, "quantization"), "modelopt", err) : err->code;
+    if (code && json)
+        err_wrap(err, "'%s/%s'", m->path, name);
+    json_free(json);
+    return code;
 }
 
 int hf_model_open(struct model *m, struct err *err)
 {
     m->json = model_json(m->path, "config.json", err);
-    if (!m->json || hf_config_read(m, err) || open_shards(m, err))
+    if (!m->json || hf_config_read(m, err) || read_modelopt(m, err) || open_shards(m, err))
         return err->code;
-    return add_tensors(m, err);
+    return hf_tensors_add(m, err);
 }

@@ -252,6 +252,7 @@ static bool cut_expert(struct tensor *t, int expert, int n_experts)
     t->dim[1] = t->dim[2];
     t->bytes /= (uint64_t)n_experts;
     t->at = (const char *)t->at + (uint64_t)expert * t->bytes;
+    t->first_row = expert * t->dim[0];
     return true;
 }
 
@@ -314,8 +315,18 @@ static bool is_copy_of_embedding(const struct model *m, const struct tensor *t, 
     struct tensor embedding;
 
     return m->config.tied && strcmp(t->name, model_roles[TENSOR_HEAD].name) == 0 &&
-           model_find(m, TENSOR_EMBEDDING, 0, &embedding, err) == 0 && t->type == embedding.type &&
+           model_find(m, TENSOR_EMBEDDING, 0, &embedding, err) == 0 && t->type == embedding.type && !t->packed &&
            t->bytes == embedding.bytes && memcmp(t->at, embedding.at, t->bytes) == 0;
+}
+
+/* AutoGPTQ writes a bias of zeros for every matrix. */
+static bool is_zero_bias(const struct tensor *t)
+{
+    const char *end = strrchr(t->name, '.'), *at = t->at;
+
+    if (!end || strcmp(end, ".bias") != 0)
+        return false;
+    return t->bytes == 0 || (at[0] == 0 && memcmp(at, at + 1, t->bytes - 1) == 0);
 }
 
 /* A tensor that no role reads changes what the model computes, unless it is known to be harmless. */
@@ -324,7 +335,7 @@ static int check_unused(const struct model *m, const bool *used, struct err *err
     for (int i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensor[i];
         if (used[i] || model_tensor_is_harmless(t->name) || is_copy_of_embedding(m, t, err) ||
-            (!m->json && strcmp(t->name, MODEL_ROPE_DIVISORS) == 0))
+            (m->quant.types && is_zero_bias(t)) || (!m->json && strcmp(t->name, MODEL_ROPE_DIVISORS) == 0))
             continue;
         return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is not supported", m->path, t->name);
     }
@@ -485,6 +496,8 @@ void model_close(struct model *m)
     free(m->shard);
     free(m->file);
     free(m->shard_path);
+    free(m->packed);
+    map_release(&m->parts);
     json_free(m->json);
     gguf_release(&m->gguf);
     file_unmap(&m->map);

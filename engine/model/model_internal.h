@@ -12,6 +12,7 @@
 #include "base/safetensors.h"
 #include "engine/model/gguf.h"
 #include "engine/model/model.h"
+#include "engine/model/packed.h"
 #include "kernels/kv.h"
 
 #include <time.h>
@@ -65,6 +66,14 @@ int model_count(const struct model_config *c, enum tensor_role role);
 void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model_config *c, enum tensor_role role, int index);
 void model_experts_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer);
 
+/* What config.json says about quantised weights. */
+struct quant {
+    unsigned types;                 // 1 << type, of those that its tensors may have; 0: none is quantised
+    int64_t bits, group;            // of integers; 0: the tensors tell; group < 0: a whole row
+    int64_t block_rows, block_cols; // of FP8 and INT8 with scales of blocks
+    bool gptq_zero;                 // GPTQ's zeros are stored minus 1
+};
+
 struct gguf_file {
     struct file_map map;
     struct gguf gguf;
@@ -84,6 +93,10 @@ struct model {
     struct gguf gguf;       // over map, with all keys; n_values is 0 in a folder
     struct gguf_file *file; // (n_shards): the files after the first, which have tensors alone
 
+    struct quant quant;
+    struct packed *packed; // a folder's quantised matrices, by the tensor's number
+    struct map parts;      // the names of the tensors that they consist of, and of those that are ignored
+
     struct safetensors *shard; // (n_shards): a folder's weights, in the order of their names
     struct json *json;         // config.json, NULL in a GGUF file
 
@@ -98,9 +111,13 @@ struct model {
 int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
-int hf_config_read(struct model *m, struct err *err) MUST_CHECK;       // m->json is config.json
-void hf_set_name(struct model *m);                                     // by the name of the folder
-int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK; // ERR_USAGE: unknown shape
+int hf_config_read(struct model *m, struct err *err) MUST_CHECK; // m->json is config.json
+void hf_set_name(struct model *m);                               // by the name of the folder
+/* method: where `c` does not name one; NULL: it must. */
+int quant_read(struct quant *q, const struct json *c, const char *method, struct err *err) MUST_CHECK;
+int hf_tensors_add(struct model *m, struct err *err) MUST_CHECK;          // of m->shard
+int hf_packed_add(struct model *m, size_t n, struct err *err) MUST_CHECK; // the quantised of n tensors
+int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK;    // ERR_USAGE: unknown shape
 
 /* Finds a role's tensor; for an expert's role the slice of that expert. ERR_FORMAT when it is absent or has another
  * shape. */

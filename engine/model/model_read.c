@@ -83,15 +83,66 @@ static size_t do_row(const struct rows *x, int64_t r)
     return weight_finite(WEIGHT_F32, to, cols);
 }
 
+/* Notes the first element that is not finite. */
+static void note_bad(struct rows *x, int64_t at)
+{
+    int64_t bad = x->bad;
+
+    while (at < bad && !atomic_compare_exchange_weak(&x->bad, &bad, at))
+        ;
+}
+
+/* Writes n numbers of row r from column c on. */
+static void put_numbers(struct rows *x, int64_t r, int64_t c, const float *from, size_t n)
+{
+    const struct mat *out = x->out;
+    char *to = (char *)out->at + (size_t)(r * out->pitch + c) * dtype_size(out->type);
+    size_t finite;
+
+    if (out->type == DTYPE_BF16) {
+        uint16_t *rounded = (uint16_t *)(void *)to;
+        for (size_t i = 0; i < n; i++)
+            rounded[i] = bf16_from_f32(from[i]);
+        finite = weight_finite(WEIGHT_BF16, to, n);
+    } else {
+        memcpy(to, from, n * sizeof(*from));
+        finite = weight_finite(WEIGHT_F32, from, n);
+    }
+    if (finite < n)
+        note_bad(x, r * out->cols + c + (int64_t)finite);
+}
+
+/* Rows of codes with scales, tile by tile. */
+static void do_packed(struct rows *x, int64_t first, int64_t end)
+{
+    const struct packed *p = x->t.packed;
+    const int64_t cols = x->out->cols;
+    const int high = packed_tile_rows(p), wide = PACKED_TILE / high;
+    float tile[PACKED_TILE];
+
+    for (int64_t r = first; r < end; r += high)
+        for (int64_t c = 0; c < cols; c += wide) {
+            int n_rows = end - r < high ? (int)(end - r) : high, n_cols = cols - c < wide ? (int)(cols - c) : wide;
+            packed_read(p, (struct packed_tile){ x->t.first_row + r, c, n_rows, n_cols }, tile);
+            for (int i = 0; i < n_rows; i++)
+                put_numbers(x, r + i, c, tile + i * n_cols, (size_t)n_cols);
+        }
+}
+
 static void do_share(void *arg, int share)
 {
     struct rows *x = arg;
-    const int64_t rows = x->out->rows, cols = x->out->cols;
+    const int64_t cols = x->out->cols, first = share * x->share;
+    const int64_t end = first + x->share < x->out->rows ? first + x->share : x->out->rows;
 
-    for (int64_t r = share * x->share; r < (share + 1) * x->share && r < rows; r++) {
-        int64_t finite = (int64_t)do_row(x, r), at = r * cols + finite, bad = x->bad;
-        while (finite < cols && at < bad && !atomic_compare_exchange_weak(&x->bad, &bad, at))
-            ;
+    if (x->t.packed) {
+        do_packed(x, first, end);
+        return;
+    }
+    for (int64_t r = first; r < end; r++) {
+        int64_t finite = (int64_t)do_row(x, r);
+        if (finite < cols)
+            note_bad(x, r * cols + finite);
     }
 }
 
@@ -99,7 +150,8 @@ static int do_rows(const struct model *m, struct rows *x, struct err *err)
 {
     const int64_t rows = x->out->rows, cols = x->out->cols;
 
-    x->share = SHARE / cols + 1;
+    const int64_t high = x->t.packed ? packed_tile_rows(x->t.packed) : 1;
+    x->share = (SHARE / cols + high) / high * high;
     x->bad = rows * cols;
     parallel_do(m->n_threads ? m->n_threads : parallel_threads(), (int)((rows + x->share - 1) / x->share), do_share, x);
     int64_t bad = x->bad;

@@ -147,7 +147,7 @@ Test(model_folder, refuses_configs)
         { "{" BASIC ",\"num_key_value_heads\":1,\"mlp_bias\":true}",
           "has no tensor 'model.layers.0.mlp.gate_proj.bias'" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"hidden_act\":\"gelu\"}", "activation 'gelu'" },
-        { "{" BASIC ",\"num_key_value_heads\":1,\"quantization_config\":{}}", "field 'quantization_config' has" },
+        { "{" BASIC ",\"num_key_value_heads\":1,\"quantization_config\":{}}", "field 'quant_method' is missing" },
         { "{" BASIC ",\"num_key_value_heads\":-1}", "field 'num_key_value_heads' is -1" },
         { "{" BASIC ",\"num_key_value_heads\":2}", "is 16 x 32, not 32 x 32" },
         { "{" BASIC ",\"head_dim\":1e10}", "field 'head_dim' is 10000000000" },
