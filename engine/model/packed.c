@@ -74,11 +74,22 @@ static void awq_bytes(const struct packed *p, struct packed_tile t, uint8_t *to)
         }
 }
 
+/* Asks for the lines of the next tile of these rows: each lies on a page of its own, which no CPU foresees. */
+static void ask_for_next(const struct packed *p, struct packed_tile t)
+{
+    const int step = p->type == WEIGHT_AWQ ? 1 : 32 / p->bits, shift = p->type == WEIGHT_AWQ ? p->bits : 32;
+
+    for (int64_t c = t.col + t.n_cols; c < p->cols && c < t.col + 2 * t.n_cols; c += step)
+        __builtin_prefetch(p->codes + (c / step * p->rows + t.row) * shift / 8);
+}
+
 /* The codes of a tile, (t.n_rows, t.n_cols); in the file if they are there as bytes, or in `space`. */
 static const uint8_t *tile_bytes(const struct packed *p, struct packed_tile t, uint8_t *space)
 {
     const uint8_t *codes = p->codes + (t.row * p->cols + t.col) * p->bits / 8;
 
+    if (packed_tile_rows(p) > 1)
+        ask_for_next(p, t);
     if (p->type == WEIGHT_GPTQ)
         gptq_bytes(p, t, space);
     else if (p->type == WEIGHT_AWQ)
