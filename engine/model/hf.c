@@ -119,17 +119,19 @@ static int read_biases(struct model *m, struct err *err)
 }
 
 /* The experts: every layer has the same number. */
-static int read_experts(struct model_config *c, const struct json *config, struct err *err)
+static int read_experts(struct model *m, const struct json *config, struct err *err)
 {
     const char *key = json_get(config, "num_experts") ? "num_experts" : "num_local_experts";
+    const struct model_family *f = m->family;
+    struct model_config *c = &m->config;
 
     if (json_first(json_get(config, "mlp_only_layers")))
         return err_set(err, ERR_FORMAT, "field 'mlp_only_layers' names layers without experts, which is not supported");
     if (read_int(config, key, 0, &c->n_experts, err) ||
         read_int(config, "num_experts_per_tok", 0, &c->n_experts_used, err) ||
-        read_int(config, "moe_intermediate_size", 0, &c->expert_ff, err))
+        read_int(config, f->expert_ff ? f->expert_ff : "moe_intermediate_size", 0, &c->expert_ff, err))
         return err->code;
-    c->renormalise = json_true(json_get(config, "norm_topk_prob"));
+    c->renormalise = f->renormalise || json_true(json_get(config, "norm_topk_prob"));
     return 0;
 }
 
@@ -149,7 +151,7 @@ static int read_shape(struct model *m, const struct json *config, struct err *er
     if (read_int(config, "head_dim", head_dim, &c->head_dim, err))
         return err->code;
     if (model_has(c, TENSOR_ROUTER))
-        return read_experts(c, config, err);
+        return read_experts(m, config, err);
     return read_int(config, "intermediate_size", 0, &c->d_ff, err);
 }
 
@@ -287,7 +289,7 @@ static int read_rope(struct model *m, struct err *err)
     const struct json *parameters = json_get(m->json, "rope_parameters"), *scaling = json_get(m->json, "rope_scaling");
     struct model_config *c = &m->config;
 
-    c->rope_theta = 10000;
+    c->rope_theta = m->family->theta > 0 ? m->family->theta : 10000;
     c->rotary = c->head_dim;
     if (json_may_real(m->json, "rope_theta", &c->rope_theta, err) || read_partial(m, c, m->json, err))
         return err->code;

@@ -103,22 +103,28 @@ int model_count(const struct model_config *c, enum tensor_role role)
     return is_of_expert(role) ? c->n_layers * c->n_experts : role < TENSOR_EMBEDDING ? c->n_layers : 1;
 }
 
-void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model_config *c, enum tensor_role role, int index)
+static const char *experts_of(const struct model_family *f)
 {
-    const char *name = model_roles[role].name;
+    return f->experts ? f->experts : "mlp.experts.";
+}
+
+void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model *m, enum tensor_role role, int index)
+{
+    const char *name = family_tensor(m->family, role);
+    const int E = m->config.n_experts;
 
     if (is_of_expert(role))
-        snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.mlp.experts.%d.%s", index / c->n_experts,
-                 index % c->n_experts, name);
+        snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.%s%d.%s", index / E, experts_of(m->family), index % E, name);
     else if (role < TENSOR_EMBEDDING)
         snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.%s", index, name);
     else
         snprintf(out, MODEL_TENSOR_NAME, "%s", name);
 }
 
-void model_experts_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer)
+void model_experts_name(char out[MODEL_TENSOR_NAME], const struct model *m, enum tensor_role role, int layer)
 {
-    snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.mlp.experts.%s", layer, model_roles[role].name);
+    snprintf(out, MODEL_TENSOR_NAME, "model.layers.%d.%s%s", layer, experts_of(m->family),
+             family_tensor(m->family, role));
 }
 
 /* ---- for the containers ------------------------------------------------ */
@@ -233,10 +239,10 @@ static int find_index(const struct model *m, enum tensor_role role, int index)
 {
     char name[MODEL_TENSOR_NAME];
 
-    model_tensor_name(name, &m->config, role == TENSOR_HEAD && m->config.tied ? TENSOR_EMBEDDING : role, index);
+    model_tensor_name(name, m, role == TENSOR_HEAD && m->config.tied ? TENSOR_EMBEDDING : role, index);
     int i = map_find(&m->names, name, strlen(name));
     if (i < 0 && is_of_expert(role)) {
-        model_experts_name(name, role, index / m->config.n_experts);
+        model_experts_name(name, m, role, index / m->config.n_experts);
         i = map_find(&m->names, name, strlen(name));
     }
     return i;
@@ -272,7 +278,7 @@ int model_find(const struct model *m, enum tensor_role role, int index, struct t
     int i = find_index(m, role, index);
 
     if (i < 0) {
-        model_tensor_name(name, &m->config, role == TENSOR_HEAD && m->config.tied ? TENSOR_EMBEDDING : role, index);
+        model_tensor_name(name, m, role == TENSOR_HEAD && m->config.tied ? TENSOR_EMBEDDING : role, index);
         return err_set(err, ERR_FORMAT, "'%s' has no tensor '%s'", m->path, name);
     }
     const struct tensor *t = &m->tensor[i];

@@ -22,6 +22,7 @@
 static const struct model_family families[] = {
     { .name = "llama",
       .gguf = "llama",
+      .mixed = "mixtral",
       .roles = EVERY | SEPARATE | DENSE,
       .bias = QKVO_BIASES,
       .mlp_bias = DENSE_BIASES,
@@ -40,8 +41,30 @@ static const struct model_family families[] = {
       .roles = EVERY | SEPARATE | HEAD_NORMS | EXPERTS,
       .bias = QKVO_BIASES,
       .window = 4096 },
+    { .name = "mixtral",
+      .roles = EVERY | SEPARATE | EXPERTS,
+      .pairs = true,
+      .renormalise = true,
+      .tensor = { [TENSOR_ROUTER] = "block_sparse_moe.gate.weight",
+                  [TENSOR_EXPERT_GATE] = "w1.weight",
+                  [TENSOR_EXPERT_UP] = "w3.weight",
+                  [TENSOR_EXPERT_DOWN] = "w2.weight" },
+      .experts = "block_sparse_moe.experts.",
+      .expert_ff = "intermediate_size",
+      .theta = 1e6,
+      .window_used = true },
     { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .window_used = true },
 };
+
+const char *family_tensor(const struct model_family *f, enum tensor_role role)
+{
+    return f->tensor[role] ? f->tensor[role] : model_roles[role].name;
+}
+
+const char *family_gguf_tensor(const struct model_family *f, enum tensor_role role)
+{
+    return f->gguf_tensor[role] ? f->gguf_tensor[role] : model_roles[role].gguf_name;
+}
 
 /* Refused, with the reason. Names in both containers begin with `begin`. */
 static const struct {
@@ -50,7 +73,6 @@ static const struct {
     { "gemma2", "its soft-capped scores and sliding layers cannot be exact over a compressed cache" },
     { "gemma3", "its sliding layers cannot be exact over a compressed cache" },
     { "gemma", "its norms and activation differ from Llama's" },
-    { "mixtral", "its experts are not Qwen3's" },
     { "qwen2moe", "it has a shared expert" },
     { "qwen2_moe", "it has a shared expert" },
     { "phimoe", "its routing differs from Qwen3's" },

@@ -20,15 +20,16 @@ static const struct gguf *file_of(const struct model *m, int i)
 }
 
 /* The role of a tensor by its GGUF name; TENSOR_ROLES: no role has that name. */
-static enum tensor_role role_of(const struct model_config *c, const char *name, int *layer)
+static enum tensor_role role_of(const struct model *m, const char *name, int *layer)
 {
     int at = 0;
 
     *layer = 0;
     bool in_layer = sscanf(name, "blk.%5d.%n", layer, &at) == 1 && at > 0;
     int role = in_layer ? 0 : TENSOR_EMBEDDING, end = in_layer ? TENSOR_EMBEDDING : TENSOR_ROLES;
-    while (role < end && !(model_has(c, (enum tensor_role)role) &&
-                           strcmp(model_roles[role].gguf_name, name + (in_layer ? at : 0)) == 0))
+    while (role < end &&
+           !(model_has(&m->config, (enum tensor_role)role) &&
+             strcmp(family_gguf_tensor(m->family, (enum tensor_role)role), name + (in_layer ? at : 0)) == 0))
         role++;
     return role < end ? (enum tensor_role)role : TENSOR_ROLES;
 }
@@ -48,15 +49,15 @@ static int add_tensor(struct model *m, struct tensor t, struct err *err)
     const struct model_config *c = &m->config;
     char name[MODEL_TENSOR_NAME];
     int layer;
-    enum tensor_role role = role_of(c, t.name, &layer);
+    enum tensor_role role = role_of(m, t.name, &layer);
     int heads = paired_heads(m, role);
 
     if (t.dim[0] == (int64_t)heads * c->head_dim) // a tensor of another size is refused by model_check()
         t.paired_heads = heads;
     if (role > TENSOR_ROUTER && role <= TENSOR_EXPERT_DOWN)
-        model_experts_name(name, role, layer);
+        model_experts_name(name, m, role, layer);
     else if (role < TENSOR_ROLES)
-        model_tensor_name(name, c, role, layer);
+        model_tensor_name(name, m, role, layer);
     else
         snprintf(name, sizeof(name), "%s", t.name);
     return model_add(m, name, &t, err);
@@ -298,6 +299,19 @@ static int check_keys(const struct model_config *c, const struct gguf *g, struct
     return 0;
 }
 
+/* The family with experts of the same architecture, if the file has experts. */
+static int read_mixed(struct model *m, const struct gguf *g, struct err *err)
+{
+    const struct arch_keys k = { g, m->config.arch };
+    int experts = 1;
+
+    if (!m->family->mixed || read_int(&k, "expert_count", 1, &experts, err))
+        return m->family->mixed ? err->code : 0;
+    if (experts > 1)
+        m->family = model_family(m->family->mixed, err);
+    return 0;
+}
+
 static int read_arch(struct model *m, const struct gguf *g, struct err *err)
 {
     struct text_view arch, name = { "", 0 };
@@ -312,7 +326,7 @@ static int read_arch(struct model *m, const struct gguf *g, struct err *err)
         return err->code;
     snprintf(c->arch, sizeof(c->arch), "%s", m->family->gguf);
     snprintf(c->name, sizeof(c->name), "%.*s", text_view_width(name, 64), name.at);
-    return 0;
+    return read_mixed(m, g, err);
 }
 
 /* The roles of the model: its family's, and biases if layer 0 has them. */
@@ -325,7 +339,7 @@ static void read_roles(struct model *m)
     for (int role = 0; role < TENSOR_ROLES; role++) {
         if (!(may & ROLE(role)))
             continue;
-        snprintf(name, sizeof(name), "blk.0.%s", model_roles[role].gguf_name);
+        snprintf(name, sizeof(name), "blk.0.%s", family_gguf_tensor(m->family, (enum tensor_role)role));
         if (find_tensor(m, name))
             m->config.roles |= ROLE(role);
     }
@@ -333,13 +347,14 @@ static void read_roles(struct model *m)
 
 static int read_mlp(struct model_config *c, const struct arch_keys *k, struct err *err)
 {
-    int experts;
+    int experts, ff;
 
     if (model_has(c, TENSOR_ROUTER)) {
         c->renormalise = true; // as in llama.cpp; there is no key for it
         return read_int(k, "expert_count", 0, &c->n_experts, err) ||
                        read_int(k, "expert_used_count", 0, &c->n_experts_used, err) ||
-                       read_int(k, "expert_feed_forward_length", 0, &c->expert_ff, err)
+                       read_int(k, "feed_forward_length", 1, &ff, err) ||
+                       read_int(k, "expert_feed_forward_length", ff ? ff : 1, &c->expert_ff, err)
                    ? err->code
                    : 0;
     }

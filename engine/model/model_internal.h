@@ -20,8 +20,9 @@
 /* The length of one side of a tensor: 1, D, H * K, G * K, (H + 2G) * K, K, d_ff, 2 * d_ff, E, expert_ff, vocabulary. */
 enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_QKV, SIDE_K, SIDE_F, SIDE_2F, SIDE_E, SIDE_XF, SIDE_V };
 
-/* The names of a role's tensor: Hugging Face's follows "model.layers.N." and for an expert "mlp.experts.E." too, GGUF's
- * "blk.N." for roles of a layer. GGUF has the experts of a layer in one tensor of three dimensions. */
+/* The names of a role's tensor, for families that give no others: Hugging Face's follows "model.layers.N." and for an
+ * expert the family's `experts` and "E." too, GGUF's "blk.N." for roles of a layer. GGUF has the experts of a layer in
+ * one tensor of three dimensions. */
 struct role {
     const char *name, *gguf_name;
     enum side rows, cols;
@@ -30,20 +31,31 @@ extern const struct role model_roles[TENSOR_ROLES];
 
 #define ROLE(role) (1u << (role))
 
-/* What the models of a family have in common. */
+/* What the models of a family have in common. NULL and 0: what most families have. */
 struct model_family {
     const char *name;  // Hugging Face's model_type
     const char *gguf;  // GGUF's architecture; NULL: GGUF files name another family
+    const char *mixed; // the family of this architecture's GGUF files that have experts
     unsigned roles;    // of its tensors
     unsigned bias;     // roles present if config.json's attention_bias is true, or if the file has them
     unsigned mlp_bias; // the same for mlp_bias
     bool pairs;        // GGUF files have rows of q and k in rotary pairs
     bool partial;      // the rotary embedding may cover only some columns of a head
+    bool renormalise;  // the weights of experts, whatever norm_topk_prob says
+    /* other names of tensors, and of fields of config.json */
+    const char *tensor[TENSOR_ROLES], *gguf_tensor[TENSOR_ROLES];
+    const char *experts;   // before an expert's number; NULL: "mlp.experts."
+    const char *expert_ff; // NULL: "moe_intermediate_size"
     /* defaults of fields that config.json may lack */
+    double theta;     // rope_theta; 0: 10000
     int head_dim;     // 0: hidden_size / num_attention_heads
     int window;       // sliding_window; 0: none
     bool window_used; // use_sliding_window
 };
+
+/* The names of a role's tensor in a family, without layer and expert. */
+const char *family_tensor(const struct model_family *f, enum tensor_role role);
+const char *family_gguf_tensor(const struct model_family *f, enum tensor_role role);
 
 /* By config.json's model_type, or by GGUF's general.architecture. NULL with ERR_FORMAT for an unsupported name, with
  * the reason if one is known. */
@@ -63,8 +75,8 @@ int model_count(const struct model_config *c, enum tensor_role role);
 
 /* Hugging Face's name of a role's tensor (index as in model.h), and the name given here to the tensor of all experts of
  * a layer. */
-void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model_config *c, enum tensor_role role, int index);
-void model_experts_name(char out[MODEL_TENSOR_NAME], enum tensor_role role, int layer);
+void model_tensor_name(char out[MODEL_TENSOR_NAME], const struct model *m, enum tensor_role role, int index);
+void model_experts_name(char out[MODEL_TENSOR_NAME], const struct model *m, enum tensor_role role, int layer);
 
 /* What config.json says about quantised weights. */
 struct quant {

@@ -123,7 +123,7 @@ static int add_tensor(struct model *m, enum tensor_role role, int index, struct 
 
     t.dim[0] = shape.rows;
     t.dim[t.n_dims - 1] = shape.cols;
-    model_tensor_name(name, &m->config, role, index);
+    model_tensor_name(name, m, role, index);
     if (model_add(m, name, &t, err))
         return err->code;
     m->tensor[m->n_tensors - 1].name = m->names.at[m->n_tensors - 1].key;

@@ -52,7 +52,6 @@ Test(model_family, others_are_refused_with_the_reason)
             "architecture 'gemma2' is not supported: its soft-capped scores and sliding layers cannot be");
     refuses("gemma3_text", "", "its sliding layers cannot be exact over a compressed cache");
     refuses("qwen2_moe", "", "it has a shared expert");
-    refuses("mixtral", "", "its experts are not Qwen3's");
     refuses("mamba", "",
             "architecture 'mamba' is not supported (llama, mistral, qwen2, qwen3, qwen3_moe and phi3 are)");
 }
@@ -106,6 +105,15 @@ Test(model_family, every_layer_has_experts)
     refuses("qwen3_moe", "", "field 'num_local_experts' is missing");
     refuses("qwen3_moe", EXPERTS ",\"mlp_only_layers\":[1]", "field 'mlp_only_layers' names layers without experts");
     refuses("qwen3_moe", EXPERTS ",\"decoder_sparse_step\":2", "field 'decoder_sparse_step' has a value");
+}
+
+Test(model_family, mixtral_names_its_experts_and_their_width_differently)
+{
+    const struct model_config c = config_of("mixtral", ",\"num_local_experts\":4,\"num_experts_per_tok\":2");
+
+    cr_assert(c.n_experts == 4 && c.n_experts_used == 2 && c.expert_ff == 96 && c.d_ff == 0 && c.renormalise);
+    cr_assert(c.window == 0 && c.rope_theta == 1e6);
+    refuses("mixtral", "", "field 'num_local_experts' is missing");
 }
 
 Test(model_family, a_part_of_a_head_may_be_rotated)

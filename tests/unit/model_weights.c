@@ -75,7 +75,7 @@ static struct tensor *tensor_of(const struct model *m, enum tensor_role role)
 {
     char name[MODEL_TENSOR_NAME];
 
-    model_tensor_name(name, &m->config, role == TENSOR_HEAD ? TENSOR_EMBEDDING : role, 0);
+    model_tensor_name(name, m, role == TENSOR_HEAD ? TENSOR_EMBEDDING : role, 0);
     return &m->tensor[map_find(&m->names, name, strlen(name))];
 }
 

@@ -39,6 +39,8 @@ FAMILIES = {
                           moe_intermediate_size=40, decoder_sparse_step=1, mlp_only_layers=[]),
     "qwen3-moe-128": family("qwen3_moe", 2, 32, 3, 1, 64, 96, num_experts=128, num_experts_per_tok=8,
                             norm_topk_prob=True, moe_intermediate_size=8, decoder_sparse_step=1, mlp_only_layers=[]),
+    "mixtral": family("mixtral", 2, 64, 4, 2, 32, 40, num_local_experts=4, num_experts_per_tok=2, sliding_window=None,
+                      rope_theta=1000000.0),
     "phi-3": family("phi3", 2, 64, 2, 2, 96, 80, sliding_window=2047),
     "phi-4-mini": family("phi3", 2, 72, 3, 1, 128, 80, partial_rotary_factor=0.75, tie_word_embeddings=True,
                          sliding_window=None),
@@ -51,7 +53,7 @@ LONG = {
                                    max_position_embeddings=131072, tie_word_embeddings=True)),
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-             "phi3": "phi3"}
+             "phi3": "phi3", "mixtral": "llama"}
 
 
 PROMPT, CONTEXT, NEW, POSITIONS, LAST = 150, 100, 20, (0, 1, 6, 7, 63, 64, 127), 8
@@ -93,6 +95,11 @@ def matrices(c):
         if c["model_type"] == "phi3":
             yield at + "mlp.gate_up_proj.weight", (2 * F, D)
             yield at + "mlp.down_proj.weight", (D, F)
+        elif c["model_type"] == "mixtral":
+            yield at + "block_sparse_moe.gate.weight", (c["num_local_experts"], D)
+            for e in range(c["num_local_experts"]):
+                for name, shape in ("w1", (F, D)), ("w2", (D, F)), ("w3", (F, D)):
+                    yield f"{at}block_sparse_moe.experts.{e}.{name}.weight", shape
         elif "num_experts" in c:
             X = c["moe_intermediate_size"]
             yield at + "mlp.gate.weight", (c["num_experts"], D)
@@ -168,7 +175,8 @@ GGUF_LAYER = {
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate_up_proj": "ffn_up",
     "mlp.gate": "ffn_gate_inp", "experts.gate_proj": "ffn_gate_exps", "experts.up_proj": "ffn_up_exps",
-    "experts.down_proj": "ffn_down_exps",
+    "experts.down_proj": "ffn_down_exps", "block_sparse_moe.gate": "ffn_gate_inp", "experts.w1": "ffn_gate_exps",
+    "experts.w2": "ffn_down_exps", "experts.w3": "ffn_up_exps",
 }
 GGUF_ENDS = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
 
@@ -231,6 +239,8 @@ def gguf_keys(name):
     if "num_experts" in c:
         keys |= {f"{arch}.expert_count": c["num_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"],
                  f"{arch}.expert_feed_forward_length": c["moe_intermediate_size"]}
+    if "num_local_experts" in c:
+        keys |= {f"{arch}.expert_count": c["num_local_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"]}
     if arch == "phi3":
         keys[f"{arch}.attention.sliding_window"] = c["sliding_window"] or 0
     return keys
