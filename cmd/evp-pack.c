@@ -291,8 +291,9 @@ static struct payload_model said_of(const struct model_config *c)
                                              .dims = c->rotary,
                                              .scaling = rope_scaling_name(c->rope_scaling),
                                              .factor = c->rope_factor,
-                                             .low_freq_factor = c->rope_low,
-                                             .high_freq_factor = c->rope_high,
+                                             .low = c->rope_low,
+                                             .high = c->rope_high,
+                                             .attention_factor = c->rope_attention,
                                              .original_max_position_embeddings = c->rope_original } };
 }
 

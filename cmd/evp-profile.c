@@ -298,6 +298,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model_config(j->model)->max_tokens;
     j->input.model_window = model_config(j->model)->window;
+    j->input.model_original = model_limit(model_config(j->model), 1);
     j->input.tokenizer = j->tokenizer;
     j->input.shards = &j->shards;
     return grid_plan(&j->grid, &j->input, err);

@@ -6,11 +6,31 @@
 
 #include <limits.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 static const enum dtype dtypes[] = { DTYPE_F32, DTYPE_F16, DTYPE_BF16 };
-static const char *const scalings[] = { "default", "linear", "llama3" };
+static const char *const scalings[] = { "default", "linear", "llama3", "yarn", "longrope" };
+
+/* The numbers of a scaling. */
+static const struct {
+    const char *name, *scalings;
+    size_t offset;
+} numbers[] = {
+    { "factor", "linear llama3 yarn longrope", offsetof(struct payload_rope, factor) },
+    { "low_freq_factor", "llama3", offsetof(struct payload_rope, low) },
+    { "high_freq_factor", "llama3", offsetof(struct payload_rope, high) },
+    { "beta_slow", "yarn", offsetof(struct payload_rope, low) },
+    { "beta_fast", "yarn", offsetof(struct payload_rope, high) },
+    { "attention_factor", "yarn longrope", offsetof(struct payload_rope, attention_factor) },
+};
+enum { NUMBERS = sizeof(numbers) / sizeof(*numbers) };
+
+static bool has_original(const char *scaling)
+{
+    return strcmp(scaling, "default") != 0 && strcmp(scaling, "linear") != 0;
+}
 
 /* ---- writing ------------------------------------------------------------ */
 
@@ -20,13 +40,11 @@ static void put_rope(struct json_out *w, const struct payload_rope *r)
     json_put_real(w, "theta", r->theta);
     json_put_int(w, "dims", r->dims);
     json_put_text(w, "scaling", r->scaling);
-    if (strcmp(r->scaling, "default") != 0)
-        json_put_real(w, "factor", r->factor);
-    if (strcmp(r->scaling, "llama3") == 0) {
-        json_put_real(w, "low_freq_factor", r->low_freq_factor);
-        json_put_real(w, "high_freq_factor", r->high_freq_factor);
+    for (int i = 0; i < NUMBERS; i++)
+        if (strstr(numbers[i].scalings, r->scaling))
+            json_put_real(w, numbers[i].name, *(const double *)(const void *)((const char *)r + numbers[i].offset));
+    if (has_original(r->scaling))
         json_put_int(w, "original_max_position_embeddings", r->original_max_position_embeddings);
-    }
     json_end(w, '}');
 }
 
@@ -98,15 +116,15 @@ static int read_scaling(struct payload_rope *r, const struct json *rope, struct 
         if (strcmp(scaling, scalings[i]) == 0)
             r->scaling = scalings[i];
     if (!r->scaling)
-        return err_set(err, ERR_FORMAT, "field 'scaling' is '%.40s', not default, linear or llama3", scaling);
-    if (strcmp(scaling, "default") != 0 && want_positive(rope, "factor", &r->factor, err))
-        return err->code;
-    if (strcmp(scaling, "llama3") != 0)
+        return err_set(err, ERR_FORMAT, "field 'scaling' is '%.40s', not default, linear, llama3, yarn or longrope",
+                       scaling);
+    for (int i = 0; i < NUMBERS; i++)
+        if (strstr(numbers[i].scalings, scaling) &&
+            want_positive(rope, numbers[i].name, (double *)(void *)((char *)r + numbers[i].offset), err))
+            return err->code;
+    if (!has_original(scaling))
         return 0;
-    return want_positive(rope, "low_freq_factor", &r->low_freq_factor, err) ||
-                   want_positive(rope, "high_freq_factor", &r->high_freq_factor, err)
-               ? err->code
-               : want_number(rope, "original_max_position_embeddings", 1, &r->original_max_position_embeddings, err);
+    return want_number(rope, "original_max_position_embeddings", 1, &r->original_max_position_embeddings, err);
 }
 
 static int read_rope(struct payload_cache *c, const struct json *rope, struct err *err)

@@ -22,9 +22,11 @@
 struct payload_rope {
     double theta;
     int dims;
-    const char *scaling;                              // "default", "linear" or "llama3"
-    double factor, low_freq_factor, high_freq_factor; // linear: factor
-    int original_max_position_embeddings;             // llama3
+    const char *scaling; // "default", "linear", "llama3", "yarn" or "longrope"
+    double factor;
+    double low, high;                     // llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast
+    double attention_factor;              // yarn, longrope
+    int original_max_position_embeddings; // llama3, yarn, longrope
 };
 
 /* The model that computed a cache. */

@@ -12,8 +12,7 @@
 
 /* ---- config.json ------------------------------------------------------- */
 
-/* A whole number that fits an int. Absent or null gives `fallback`, or with fallback 0 an error. */
-static int read_int(const struct json *config, const char *key, int fallback, int *out, struct err *err)
+int hf_int(const struct json *config, const char *key, int fallback, int *out, struct err *err)
 {
     int64_t v = fallback;
 
@@ -63,8 +62,7 @@ static const struct {
     { "cross_attention_layers", (double)NAN },
 };
 
-/* Is the field absent, null, or the plain value? */
-static bool is_plain(const struct json *v, double plain)
+bool hf_plain(const struct json *v, double plain)
 {
     if (!v || json_is_null(v))
         return true;
@@ -81,7 +79,7 @@ static int check_plain(const struct json *config, struct err *err)
     if (strcmp(act, "silu") != 0)
         return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (silu is)", act);
     for (size_t i = 0; i < sizeof(dangerous) / sizeof(*dangerous); i++)
-        if (!is_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
+        if (!hf_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
             return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", dangerous[i].name);
     return 0;
 }
@@ -109,7 +107,7 @@ static int read_biases(struct model *m, struct err *err)
     } field[] = { { "attention_bias", m->family->bias }, { "mlp_bias", m->family->mlp_bias } };
 
     for (size_t i = 0; i < sizeof(field) / sizeof(*field); i++) {
-        if (is_plain(json_get(m->json, field[i].name), 0))
+        if (hf_plain(json_get(m->json, field[i].name), 0))
             continue;
         if (!field[i].roles)
             return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", field[i].name);
@@ -127,9 +125,9 @@ static int read_experts(struct model *m, const struct json *config, struct err *
 
     if (json_first(json_get(config, "mlp_only_layers")))
         return err_set(err, ERR_FORMAT, "field 'mlp_only_layers' names layers without experts, which is not supported");
-    if (read_int(config, key, 0, &c->n_experts, err) ||
-        read_int(config, "num_experts_per_tok", 0, &c->n_experts_used, err) ||
-        read_int(config, f->expert_ff ? f->expert_ff : "moe_intermediate_size", 0, &c->expert_ff, err))
+    if (hf_int(config, key, 0, &c->n_experts, err) ||
+        hf_int(config, "num_experts_per_tok", 0, &c->n_experts_used, err) ||
+        hf_int(config, f->expert_ff ? f->expert_ff : "moe_intermediate_size", 0, &c->expert_ff, err))
         return err->code;
     c->renormalise = f->renormalise || json_true(json_get(config, "norm_topk_prob"));
     return 0;
@@ -140,19 +138,19 @@ static int read_shape(struct model *m, const struct json *config, struct err *er
     struct model_config *c = &m->config;
     int head_dim = m->family->head_dim;
 
-    if (read_int(config, "num_hidden_layers", 0, &c->n_layers, err) ||
-        read_int(config, "hidden_size", 0, &c->d_model, err) || read_int(config, "vocab_size", 0, &c->n_vocab, err) ||
-        read_int(config, "max_position_embeddings", 0, &c->max_tokens, err) ||
-        read_int(config, "num_attention_heads", 0, &c->n_heads, err) ||
-        read_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err))
+    if (hf_int(config, "num_hidden_layers", 0, &c->n_layers, err) ||
+        hf_int(config, "hidden_size", 0, &c->d_model, err) || hf_int(config, "vocab_size", 0, &c->n_vocab, err) ||
+        hf_int(config, "max_position_embeddings", 0, &c->max_tokens, err) ||
+        hf_int(config, "num_attention_heads", 0, &c->n_heads, err) ||
+        hf_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err))
         return err->code;
     if (head_dim == 0)
         head_dim = c->n_heads ? c->d_model / c->n_heads : 1;
-    if (read_int(config, "head_dim", head_dim, &c->head_dim, err))
+    if (hf_int(config, "head_dim", head_dim, &c->head_dim, err))
         return err->code;
     if (model_has(c, TENSOR_ROUTER))
         return read_experts(m, config, err);
-    return read_int(config, "intermediate_size", 0, &c->d_ff, err);
+    return hf_int(config, "intermediate_size", 0, &c->d_ff, err);
 }
 
 /* *n: the number of layers with a sliding window by layer_types; -1 without that field. */
@@ -178,7 +176,7 @@ static int sliding_layers(const struct model *m, int *n, struct err *err)
     int first = 0;
 
     if (count_sliding(m->json, n, err) ||
-        (json_get(m->json, "max_window_layers") && read_int(m->json, "max_window_layers", INT_MAX, &first, err)))
+        (json_get(m->json, "max_window_layers") && hf_int(m->json, "max_window_layers", INT_MAX, &first, err)))
         return err->code;
     if (*n < 0)
         *n = first < m->config.n_layers ? m->config.n_layers - first : 0;
@@ -191,7 +189,7 @@ static int read_window(struct model *m, struct err *err)
     const struct json *used = json_get(m->json, "use_sliding_window"), *given = json_get(m->json, "sliding_window");
     int window = INT_MAX, n_sliding;
 
-    if (sliding_layers(m, &n_sliding, err) || read_int(m->json, "sliding_window", INT_MAX, &window, err))
+    if (sliding_layers(m, &n_sliding, err) || hf_int(m->json, "sliding_window", INT_MAX, &window, err))
         return err->code;
     if (window == 0)
         return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
@@ -202,110 +200,6 @@ static int read_window(struct model *m, struct err *err)
     if (n_sliding > 0 && (json_is_bool(used) ? json_true(used) : m->family->window_used))
         model_limit_window(&m->config, window);
     return 0;
-}
-
-/* The rotated share of a head, in config.json or one of its descriptions of the rotary embedding. */
-static int read_partial(const struct model *m, struct model_config *c, const struct json *from, struct err *err)
-{
-    double part = 1;
-
-    if (!json_get(from, "partial_rotary_factor"))
-        return 0;
-    if (json_may_real(from, "partial_rotary_factor", &part, err))
-        return err->code;
-    if ((part != 1 && !m->family->partial) || !(part > 0 && part <= 1))
-        return err_set(err, ERR_FORMAT, "field 'partial_rotary_factor' is %g, which is not supported", part);
-    c->rotary = (int)(c->head_dim * part);
-    return 0;
-}
-
-/* Refuses an unread field of a rotary scaling, unless it is null or known to change nothing. */
-static int check_scaling_fields(const struct json *scaling, struct err *err)
-{
-    static const struct {
-        const char *name;
-        bool is_one; // 1 changes nothing; otherwise read_scaling() reads the field
-    } known[] = {
-        { "type", false },
-        { "rope_type", false },
-        { "rope_theta", false },
-        { "factor", false },
-        { "low_freq_factor", false },
-        { "high_freq_factor", false },
-        { "original_max_position_embeddings", false },
-        { "partial_rotary_factor", false },
-        { "attention_factor", true },
-    };
-    const size_t n = sizeof(known) / sizeof(*known);
-
-    for (const struct json *f = json_first(scaling); f; f = json_next(f)) {
-        size_t i = 0;
-        while (i < n && strcmp(known[i].name, json_name(f)) != 0)
-            i++;
-        if (i < n ? known[i].is_one && !is_plain(f, 1) : !json_is_null(f))
-            return err_set(err, ERR_FORMAT, "rotary scaling with '%.64s' is not supported", json_name(f));
-    }
-    return 0;
-}
-
-/* One of config.json's two descriptions of the rotary embedding, an object. */
-static int read_scaling(const struct model *m, struct model_config *c, const struct json *scaling, struct err *err)
-{
-    const char *type = "default";
-
-    if (json_may_real(scaling, "rope_theta", &c->rope_theta, err) || json_may_text(scaling, "type", &type, err) ||
-        json_may_text(scaling, "rope_type", &type, err))
-        return err->code;
-    if (strcmp(type, "default") != 0 && strcmp(type, "linear") != 0 && strcmp(type, "llama3") != 0)
-        return err_set(err, ERR_FORMAT, "rotary scaling '%.64s' is not supported", type);
-    if (check_scaling_fields(scaling, err) || read_partial(m, c, scaling, err))
-        return err->code;
-    if (strcmp(type, "default") == 0)
-        return 0;
-    if (strcmp(type, "linear") == 0) {
-        c->rope_scaling = ROPE_LINEAR;
-        return json_want_real(scaling, "factor", &c->rope_factor, err);
-    }
-    c->rope_scaling = ROPE_LLAMA3;
-    if (json_want_real(scaling, "factor", &c->rope_factor, err) ||
-        json_want_real(scaling, "low_freq_factor", &c->rope_low, err) ||
-        json_want_real(scaling, "high_freq_factor", &c->rope_high, err))
-        return err->code;
-    return read_int(scaling, "original_max_position_embeddings", 0, &c->rope_original, err);
-}
-
-/* Do both say the same about the rotary embedding? */
-static bool same_rope(const struct model_config *a, const struct model_config *b)
-{
-    return a->rope_theta == b->rope_theta && a->rope_scaling == b->rope_scaling && a->rope_factor == b->rope_factor &&
-           a->rope_low == b->rope_low && a->rope_high == b->rope_high && a->rope_original == b->rope_original &&
-           a->rotary == b->rotary;
-}
-
-/* rope_scaling (null, or with `type` or `rope_type`), or transformers 5's rope_parameters, which also hold the base. If
- * both are given they must agree. */
-static int read_rope(struct model *m, struct err *err)
-{
-    const struct json *parameters = json_get(m->json, "rope_parameters"), *scaling = json_get(m->json, "rope_scaling");
-    struct model_config *c = &m->config;
-
-    c->rope_theta = m->family->theta > 0 ? m->family->theta : 10000;
-    c->rotary = c->head_dim;
-    if (json_may_real(m->json, "rope_theta", &c->rope_theta, err) || read_partial(m, c, m->json, err))
-        return err->code;
-    struct model_config old = *c;
-    if (!json_is_object(parameters))
-        return json_is_object(scaling) ? read_scaling(m, c, scaling, err) : 0;
-    if (read_scaling(m, c, parameters, err))
-        return err->code;
-    old.rope_theta = c->rope_theta;
-    old.rotary = c->rotary;
-    if (!json_is_object(scaling))
-        return 0;
-    if (read_scaling(m, &old, scaling, err))
-        return err->code;
-    return same_rope(c, &old) ? 0
-                              : err_set(err, ERR_FORMAT, "fields 'rope_parameters' and 'rope_scaling' do not agree");
 }
 
 /* The quantisation of weights. compressed-tensors' first name for the field was another. */
@@ -344,7 +238,7 @@ int hf_config_read(struct model *m, struct err *err)
     double eps;
 
     if (read_family(m, err) || check_plain(m->json, err) || read_biases(m, err) || read_shape(m, m->json, err) ||
-        read_window(m, err) || read_rope(m, err) || read_quant(m, err) ||
+        hf_rope_read(m, err) || read_window(m, err) || read_quant(m, err) ||
         json_want_real(m->json, "rms_norm_eps", &eps, err))
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;

@@ -230,6 +230,10 @@ static int check_config(const struct model_config *c, struct err *err)
     if (c->rope_scaling == ROPE_LLAMA3 &&
         !(c->rope_low > 0 && c->rope_high > c->rope_low && isfinite(c->rope_high) && c->rope_original > 0))
         return err_set(err, ERR_FORMAT, "the parameters of its llama3 rotary scaling are out of range");
+    if (!(c->rope_attention > 0 && c->rope_attention < 1e3) || (c->rope_scaling >= ROPE_YARN && c->rope_original < 2) ||
+        (c->rope_scaling == ROPE_YARN && !(c->rope_low > 0 && c->rope_high >= c->rope_low && c->rope_high < 1e6)))
+        return err_set(err, ERR_FORMAT, "the parameters of its %s rotary scaling are out of range",
+                       rope_scaling_name(c->rope_scaling));
     return 0;
 }
 
@@ -335,13 +339,20 @@ static bool is_zero_bias(const struct tensor *t)
     return t->bytes == 0 || (at[0] == 0 && memcmp(at, at + 1, t->bytes - 1) == 0);
 }
 
+/* Is it a tensor of longrope's divisors? */
+static bool is_longrope(const struct model *m, const char *name)
+{
+    return m->rope_divisors && strncmp(name, "rope_factors_", strlen("rope_factors_")) == 0;
+}
+
 /* A tensor that no role reads changes what the model computes, unless it is known to be harmless. */
 static int check_unused(const struct model *m, const bool *used, struct err *err)
 {
     for (int i = 0; i < m->n_tensors; i++) {
         const struct tensor *t = &m->tensor[i];
         if (used[i] || model_tensor_is_harmless(t->name) || is_copy_of_embedding(m, t, err) ||
-            (m->quant.types && is_zero_bias(t)) || (!m->json && strcmp(t->name, MODEL_ROPE_DIVISORS) == 0))
+            (m->quant.types && is_zero_bias(t)) ||
+            (!m->json && (strcmp(t->name, MODEL_ROPE_DIVISORS) == 0 || is_longrope(m, t->name))))
             continue;
         return err_set(err, ERR_FORMAT, "'%s': tensor '%s' is not supported", m->path, t->name);
     }
@@ -509,6 +520,7 @@ void model_close(struct model *m)
     file_unmap(&m->map);
     map_release(&m->names);
     free(m->tensor);
+    free(m->rope_divisors);
     free(m->path);
     free(m);
 }

@@ -26,12 +26,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3 };
+enum rope_scaling { ROPE_PLAIN, ROPE_LINEAR, ROPE_LLAMA3, ROPE_YARN, ROPE_LONGROPE };
 
 /* As Hugging Face calls it. */
 static inline const char *rope_scaling_name(enum rope_scaling s)
 {
-    static const char *const name[] = { "default", "linear", "llama3" };
+    static const char *const name[] = { "default", "linear", "llama3", "yarn", "longrope" };
     return name[s];
 }
 
@@ -50,9 +50,14 @@ struct model_config {
     float norm_eps;
     double rope_theta;
     enum rope_scaling rope_scaling;
-    double rope_factor, rope_low, rope_high; // linear: factor; llama3: factor, low_freq_factor, high_freq_factor
-    int rope_original;                       // llama3: original_max_position_embeddings
-    bool tied;                               // the output matrix is the embedding
+    double rope_factor;         // of all scalings
+    double rope_low, rope_high; // llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast
+    int rope_original;          // llama3, yarn, longrope: original_max_position_embeddings
+    bool rope_exact;            // yarn: not truncate
+    double rope_attention;      // what cosines and sines are multiplied by; 1 but for yarn and longrope
+    const float
+        *rope_divisors; // longrope: (2, rotary / 2): for contexts of up to rope_original tokens, for longer ones
+    bool tied;          // the output matrix is the embedding
 };
 
 struct model;
@@ -156,6 +161,15 @@ struct tensor_shape model_shape(const struct model_config *c, enum tensor_role r
  * of n tokens takes n of the first and n * n / 2 of the second. */
 double model_token_flop(const struct model_config *c);
 double model_pair_flop(const struct model_config *c);
+
+/* The most tokens that a context of n tokens, a question and its answer can have together. With longrope all of a text
+ * is rotated by its length: a context of up to the original length cannot grow beyond it. */
+static inline int model_limit(const struct model_config *c, int n)
+{
+    return c->rope_scaling == ROPE_LONGROPE && n <= c->rope_original && c->rope_original < c->max_tokens
+               ? c->rope_original
+               : c->max_tokens;
+}
 
 /* A role's tensor. `index` is the layer, or layer * n_experts + expert; roles that occur once ignore it. Each function
  * but model_map checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that

@@ -53,7 +53,7 @@ static const struct model_family families[] = {
       .expert_ff = "intermediate_size",
       .theta = 1e6,
       .window_used = true },
-    { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .window_used = true },
+    { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .longrope = true, .window_used = true },
 };
 
 const char *family_tensor(const struct model_family *f, enum tensor_role role)

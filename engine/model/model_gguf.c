@@ -234,12 +234,16 @@ static const struct {
     { .name = "rope.scale_linear" },
     { .name = "rope.scaling.type" },
     { .name = "rope.scaling.factor" },
+    { .name = "rope.scaling.original_context_length" },
+    { .name = "rope.scaling.attn_factor" },
+    { .name = "rope.scaling.yarn_beta_fast" },
+    { .name = "rope.scaling.yarn_beta_slow" },
     { .name = "vocab_size", .use = KEY_HARMLESS }, // taken from the embedding
     { .name = "pooling_type", .use = KEY_HARMLESS },
-    { .name = "attention.layer_norm_epsilon", .use = KEY_HARMLESS },         // a Llama's norms are RMS norms
-    { .name = "rope.scaling.original_context_length", .use = KEY_HARMLESS }, // for yarn, which is refused
+    { .name = "attention.layer_norm_epsilon", .use = KEY_HARMLESS }, // a Llama's norms are RMS norms
     { .name = "rope.scaling.finetuned", .use = KEY_HARMLESS },
-    { .name = "rope.scaling.attn_factor", .use = KEY_NUMBER, .number = 1 },
+    { .name = "rope.scaling.yarn_ext_factor", .use = KEY_NUMBER, .number = 1 },
+    { .name = "rope.scaling.yarn_attn_factor", .use = KEY_NUMBER, .number = 1 },
     { .name = "attention.causal", .use = KEY_NUMBER, .number = 1 },
     { .name = "attention.scale", .use = KEY_NUMBER, .number = 0 }, // 0: 1 / sqrt(key_length)
     { .name = "attention.clamp_kqv", .use = KEY_NUMBER, .number = 0 },
@@ -369,7 +373,7 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
 {
     struct model_config *c = &m->config;
     const struct arch_keys k = { g, c->arch };
-    int value_dims, window;
+    int value_dims;
 
     if (read_int(&k, "block_count", 0, &c->n_layers, err) || read_int(&k, "embedding_length", 0, &c->d_model, err) ||
         read_mlp(c, &k, err) || read_int(&k, "context_length", 0, &c->max_tokens, err) ||
@@ -377,46 +381,114 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
         read_int(&k, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
         read_int(&k, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
         read_int(&k, "attention.value_length", c->n_heads ? c->d_model / c->n_heads : 1, &value_dims, err) ||
-        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &c->rotary, err) ||
-        read_int(&k, "attention.sliding_window", INT_MAX, &window, err))
+        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &c->rotary, err))
         return err->code;
     if (c->rotary != c->head_dim && !m->family->partial)
         return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", c->rotary, c->head_dim);
     if (value_dims != c->head_dim)
         return err_set(err, ERR_FORMAT, "values of %d dimensions with keys of %d are not supported", value_dims,
                        c->head_dim);
+    return 0;
+}
+
+static int read_window(struct model_config *c, const struct gguf *g, struct err *err)
+{
+    const struct arch_keys k = { g, c->arch };
+    int window;
+
+    if (read_int(&k, "attention.sliding_window", INT_MAX, &window, err))
+        return err->code;
     model_limit_window(c, window);
+    return 0;
+}
+
+static int read_yarn(struct model_config *c, const struct arch_keys *k, struct err *err)
+{
+    c->rope_low = 1;
+    c->rope_high = 32;
+    if (read_int(k, "rope.scaling.original_context_length", c->max_tokens, &c->rope_original, err) ||
+        read_real(k, "rope.scaling.yarn_beta_slow", &c->rope_low, err) ||
+        read_real(k, "rope.scaling.yarn_beta_fast", &c->rope_high, err))
+        return err->code;
+    c->rope_scaling = ROPE_YARN;
+    c->rope_attention *= c->rope_factor > 1 ? 0.1 * log(c->rope_factor) + 1 : 1;
+    c->max_tokens = (int)fmin(fmax(c->rope_factor * c->rope_original, 0), INT_MAX);
+    return 0;
+}
+
+/* Phi-3's longrope has its divisors in two tensors, and no factor. */
+static int read_longrope(struct model *m, const struct arch_keys *k, struct err *err)
+{
+    static const char *const names[] = { "rope_factors_short.weight", "rope_factors_long.weight" };
+    struct model_config *c = &m->config;
+    const int half = c->rotary / 2;
+
+    m->rope_divisors = malloc(2 * (size_t)half * sizeof(float) + 1);
+    if (!m->rope_divisors)
+        return err_nomem(err);
+    for (int i = 0; i < 2; i++) {
+        const struct tensor *t = find_tensor(m, names[i]);
+        if (!t || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half)
+            return err_set(err, ERR_FORMAT, "there is no tensor '%s' of %d divisors in F32", names[i], half);
+        memcpy(m->rope_divisors + i * half, t->at, (size_t)half * sizeof(float));
+        for (int j = 0; j < half; j++)
+            if (!(m->rope_divisors[i * half + j] > 0 && isfinite(m->rope_divisors[i * half + j])))
+                return err_set(err, ERR_FORMAT, "tensor '%s' has a number that is not above 0", names[i]);
+    }
+    c->rope_scaling = ROPE_LONGROPE;
+    c->rope_divisors = m->rope_divisors;
+    if (read_int(k, "rope.scaling.original_context_length", c->max_tokens, &c->rope_original, err))
+        return err->code;
+    c->rope_factor = fmax((double)c->max_tokens / c->rope_original, 1);
     return 0;
 }
 
 /* As in llama.cpp: scaling is linear unless the type says otherwise, scale_linear is the old name of the factor, and a
  * factor of 0 means no scaling. */
-static int read_rope(struct model_config *c, const struct gguf *g, struct err *err)
+static int read_scaling(struct model *m, const struct arch_keys *k, struct err *err)
 {
-    const struct arch_keys k = { g, c->arch };
     struct text_view scaling = text_view_of("linear");
-    double eps, factor = 0;
+    struct model_config *c = &m->config;
+    double factor = 0;
+    char key[128];
+
+    snprintf(key, sizeof(key), "%s.rope.scaling.type", c->arch);
+    if (gguf_may_text(k->gguf, key, &scaling, err) || read_real(k, "rope.scale_linear", &factor, err) ||
+        read_real(k, "rope.scaling.factor", &factor, err))
+        return err->code;
+    if (find_tensor(m, "rope_factors_long.weight") || text_view_is(scaling, "longrope"))
+        return read_longrope(m, k, err);
+    if (text_view_is(scaling, "none"))
+        return 0;
+    if (!text_view_is(scaling, "linear") && !text_view_is(scaling, "yarn"))
+        return err_set(err, ERR_FORMAT, "rotary scaling '%.*s' is not supported (none, linear, yarn and longrope are)",
+                       text_view_width(scaling, 64), scaling.at);
+    if (factor == 0 || factor == 1)
+        return 0;
+    c->rope_factor = factor;
+    if (text_view_is(scaling, "yarn"))
+        return read_yarn(c, k, err);
+    c->rope_scaling = ROPE_LINEAR;
+    return 0;
+}
+
+static int read_rope(struct model *m, const struct gguf *g, struct err *err)
+{
+    struct model_config *c = &m->config;
+    const struct arch_keys k = { g, c->arch };
+    double eps;
     char key[128];
 
     c->rope_theta = 10000;
+    c->rope_attention = 1;
     snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", c->arch);
     if (gguf_want_real(g, key, &eps, err))
         return err->code;
     c->norm_eps = (float)eps;
-    snprintf(key, sizeof(key), "%s.rope.scaling.type", c->arch);
-    if (read_real(&k, "rope.freq_base", &c->rope_theta, err) || gguf_may_text(g, key, &scaling, err) ||
-        read_real(&k, "rope.scale_linear", &factor, err) || read_real(&k, "rope.scaling.factor", &factor, err))
-        return err->code;
-    if (text_view_is(scaling, "none"))
-        return 0;
-    if (!text_view_is(scaling, "linear"))
-        return err_set(err, ERR_FORMAT, "rotary scaling '%.*s' is not supported (none and linear are)",
-                       text_view_width(scaling, 64), scaling.at);
-    if (factor != 0 && factor != 1) {
-        c->rope_scaling = ROPE_LINEAR;
-        c->rope_factor = factor;
-    }
-    return 0;
+    return read_real(&k, "rope.freq_base", &c->rope_theta, err) ||
+                   read_real(&k, "rope.scaling.attn_factor", &c->rope_attention, err) || read_scaling(m, &k, err)
+               ? err->code
+               : 0;
 }
 
 /* llama3 scaling divides the frequency of pair j by this. */
@@ -440,8 +512,6 @@ static int read_rope_divisors(struct model *m, struct err *err)
     const struct tensor *t = find_tensor(m, MODEL_ROPE_DIVISORS);
     int half = c->rotary / 2;
 
-    if (find_tensor(m, "rope_factors_long.weight") || find_tensor(m, "rope_factors_short.weight"))
-        return err_set(err, ERR_FORMAT, "rotary scaling 'longrope' is not supported ('rope_factors_long.weight')");
     if (!t)
         return 0;
     if (c->rope_scaling != ROPE_PLAIN || t->type != WEIGHT_F32 || t->n_dims != 1 || t->dim[0] != half || half == 0)
@@ -472,7 +542,8 @@ static int read_config(struct model *m, struct err *err)
     if (read_arch(m, g, err))
         return err->code;
     read_roles(m);
-    if (check_keys(c, g, err) || read_shape(m, g, err) || read_rope(c, g, err) || read_rope_divisors(m, err))
+    if (check_keys(c, g, err) || read_shape(m, g, err) || read_rope(m, g, err) || read_rope_divisors(m, err) ||
+        read_window(c, g, err))
         return err->code;
     const struct tensor *embedding = find_tensor(m, model_roles[TENSOR_EMBEDDING].gguf_name);
     if (!embedding || embedding->n_dims != 2)

@@ -41,6 +41,7 @@ struct model_family {
     unsigned mlp_bias; // the same for mlp_bias
     bool pairs;        // GGUF files have rows of q and k in rotary pairs
     bool partial;      // the rotary embedding may cover only some columns of a head
+    bool longrope;     // config.json's yarn is longrope
     bool renormalise;  // the weights of experts, whatever norm_topk_prob says
     /* other names of tensors, and of fields of config.json */
     const char *tensor[TENSOR_ROLES], *gguf_tensor[TENSOR_ROLES];
@@ -99,6 +100,7 @@ struct model {
     int n_tensors;
 
     const struct model_family *family;
+    float *rope_divisors; // of the config
 
     /* one of the two containers */
     struct file_map map;
@@ -124,12 +126,18 @@ int gguf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *err) MUST_CHECK; // bytes are borrowed
 int hf_model_open(struct model *m, struct err *err) MUST_CHECK;
 int hf_config_read(struct model *m, struct err *err) MUST_CHECK; // m->json is config.json
+int hf_rope_read(struct model *m, struct err *err) MUST_CHECK;   // its rotary embedding
 void hf_set_name(struct model *m);                               // by the name of the folder
 /* method: where `c` does not name one; NULL: it must. */
 int quant_read(struct quant *q, const struct json *c, const char *method, struct err *err) MUST_CHECK;
 int hf_tensors_add(struct model *m, struct err *err) MUST_CHECK;          // of m->shard
 int hf_packed_add(struct model *m, size_t n, struct err *err) MUST_CHECK; // the quantised of n tensors
 int synthetic_model_open(struct model *m, struct err *err) MUST_CHECK;    // ERR_USAGE: unknown shape
+
+/* A whole number in config.json that fits an int. Absent or null gives `fallback`, or with fallback 0 an error. */
+int hf_int(const struct json *config, const char *key, int fallback, int *out, struct err *err) MUST_CHECK;
+/* Is the field absent, null, or the plain value? */
+bool hf_plain(const struct json *v, double plain);
 
 /* Finds a role's tensor; for an expert's role the slice of that expert. ERR_FORMAT when it is absent or has another
  * shape. */

@@ -147,6 +147,7 @@ int synthetic_model_open(struct model *m, struct err *err)
         return err->code;
     c->roles = m->family->roles;
     c->rotary = c->head_dim;
+    c->rope_attention = 1;
     for (int role = 0; role < TENSOR_ROLES; role++)
         n_tensors += (size_t)model_count(c, (enum tensor_role)role);
     int code = model_reserve(m, n_tensors, err);

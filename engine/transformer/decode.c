@@ -429,9 +429,10 @@ static int check(const struct session *s, const struct decode *job, int *longest
             return err_set(err, ERR_USAGE, "the given answer to question %d is none", q);
     for (int i = 0; i < job->n_variants; i++) {
         int64_t end = (int64_t)job->variant[i]->n_tokens + *longest + job->max_new_tokens - 1;
-        if (end > c->max_tokens)
+        int limit = model_limit(c, job->variant[i]->n_tokens);
+        if (end > limit)
             return err_set(err, ERR_USAGE, "context, question and answer are up to %lld tokens, the model allows %d",
-                           (long long)end, c->max_tokens);
+                           (long long)end, limit);
         if (end > s->engine->plan.max_positions)
             return err_set(err, ERR_NOMEM,
                            "context, question and answer are up to %lld tokens, memory was planned "

@@ -31,19 +31,29 @@ struct kv_shape engine_kv_shape(const struct engine *e)
 
 /* ---- rotary angles ------------------------------------------------------ */
 
-/* Radians per position of pair i, as in training: plain, stretched (linear), or stretched only for a turn longer than
- * the context of the original model (llama3). Every operation is rounded to f32, in the order of transformers: after
- * 128k positions the last bit of the result is worth a thousandth of a turn. */
-static float rope_step(const struct model_config *c, int i)
+/* The pair of which the original context is so many turns. */
+static double pair_of_turns(const struct model_config *c, double turns)
 {
-    const float exponent = (float)(2 * i) / (float)c->rotary, step = 1 / (float)pow(c->rope_theta, (double)exponent);
-    const float factor = (float)c->rope_factor, low = (float)c->rope_low, high = (float)c->rope_high;
+    return c->rotary * log(c->rope_original / (turns * 2 * acos(-1))) / (2 * log(c->rope_theta));
+}
 
-    if (c->rope_scaling == ROPE_PLAIN)
-        return step;
-    if (c->rope_scaling == ROPE_LINEAR)
-        return step / factor;
+/* yarn: pairs of many turns as they are, pairs of few turns stretched, a blend between. */
+static float yarn_step(const struct model_config *c, int i, float power)
+{
+    double low = pair_of_turns(c, c->rope_high), high = pair_of_turns(c, c->rope_low);
+
+    low = fmax(c->rope_exact ? low : floor(low), 0);
+    high = fmin(c->rope_exact ? high : ceil(high), c->rotary - 1);
+    high += low == high ? 0.001 : 0;
+    const float part = ((float)i - (float)low) / (float)(high - low), blend = 1 - fminf(fmaxf(part, 0), 1);
+    return 1 / ((float)c->rope_factor * power) * (1 - blend) + 1 / power * blend;
+}
+
+static float llama3_step(const struct model_config *c, float step)
+{
+    const float factor = (float)c->rope_factor, low = (float)c->rope_low, high = (float)c->rope_high;
     const float turn = (float)(2 * acos(-1)) / step, original = (float)c->rope_original; // positions
+
     if (turn < (float)(c->rope_original / c->rope_high))
         return step;
     if (turn > (float)(c->rope_original / c->rope_low))
@@ -52,35 +62,61 @@ static float rope_step(const struct model_config *c, int i)
     return (1 - blend) * step / factor + blend * step;
 }
 
-/* A table of a function of the angles. (positions, pairs) */
+/* Radians per position of pair i, as in training: plain, stretched (linear), stretched only for a turn longer than the
+ * context of the original model (llama3, yarn), or each pair by a divisor of its own (longrope; for texts longer than
+ * the original context if `is_long`). Every operation is rounded to f32, in the order of transformers: after 128k
+ * positions the last bit of the result is worth a thousandth of a turn. */
+static float rope_step(const struct model_config *c, int i, bool is_long)
+{
+    const float exponent = (float)(2 * i) / (float)c->rotary, power = (float)pow(c->rope_theta, (double)exponent);
+
+    switch (c->rope_scaling) {
+    case ROPE_PLAIN: break;
+    case ROPE_LINEAR: return 1 / power / (float)c->rope_factor;
+    case ROPE_LLAMA3: return llama3_step(c, 1 / power);
+    case ROPE_YARN: return yarn_step(c, i, power);
+    case ROPE_LONGROPE: return 1 / (c->rope_divisors[i + is_long * c->rotary / 2] * power);
+    }
+    return 1 / power;
+}
+
+/* A table of a function of the angles: (positions, pairs), of longrope one for short and one for long contexts. */
 struct angles {
     const struct engine *e;
     double (*function)(double);
     float *table;
 };
 
-static void set_pair(void *arg, int pair)
+static void set_pair(void *arg, int i)
 {
     const struct angles *a = arg;
-    size_t half = (size_t)a->e->config.rotary / 2;
-    float step = rope_step(&a->e->config, pair);
+    const struct model_config *c = &a->e->config;
+    const size_t half = (size_t)c->rotary / 2, n = (size_t)a->e->plan.max_positions, pair = (size_t)i % half;
+    const bool is_long = (size_t)i >= half;
+    const float step = rope_step(c, (int)pair, is_long), attention = (float)c->rope_attention;
 
-    for (size_t p = 0; p < (size_t)a->e->plan.max_positions; p++)
-        a->table[p * half + (size_t)pair] =
-            (float)a->function((double)((float)p * step)); // the angle as in the models' own code
+    for (size_t p = 0; p < n; p++) // the angle as in the models' own code
+        a->table[(is_long * n + p) * half + pair] = (float)a->function((double)((float)p * step)) * attention;
+}
+
+size_t angles_bytes(const struct engine *e, int max_positions)
+{
+    const struct model_config *c = &e->config;
+    return (size_t)(rope_tables(c) * max_positions) * (size_t)(c->rotary / 2) * sizeof(float);
 }
 
 /* One of the two tables, on the device. */
 static float *angles_of(const struct engine *e, double (*function)(double), struct err *err)
 {
     struct backend *be = e->backend;
-    size_t half = (size_t)e->config.rotary / 2, bytes = (size_t)e->plan.max_positions * half * sizeof(float);
+    size_t bytes = angles_bytes(e, e->plan.max_positions);
     float *table = malloc(bytes), *at = table ? be->alloc(be, bytes, err) : NULL;
 
     if (!table)
         err_nomem(err);
     if (at) {
-        parallel_do(parallel_threads(), (int)half, set_pair, &(struct angles){ e, function, table });
+        parallel_do(parallel_threads(), rope_tables(&e->config) * e->config.rotary / 2, set_pair,
+                    &(struct angles){ e, function, table });
         be->write(be, at, table, bytes);
     }
     free(table);

@@ -31,8 +31,22 @@ struct engine {
     struct mat embedding; // (V, D)
     float *norm;          // (D)
     struct weight *head;  // (V, D)
-    float *cos, *sin;     // (plan.max_positions, K / 2)
+    float *cos, *sin;     // (tables, plan.max_positions, rotary / 2); rope_table() has the number of a context's table
 };
+
+/* The tables of rotary angles: longrope has one for contexts of up to the original length and one for longer ones. */
+static inline int rope_tables(const struct model_config *c)
+{
+    return c->rope_scaling == ROPE_LONGROPE ? 2 : 1;
+}
+
+static inline int rope_table(const struct model_config *c, int n_tokens)
+{
+    return c->rope_scaling == ROPE_LONGROPE && n_tokens > c->rope_original;
+}
+
+/* engine.c: bytes of the cosines, and of the sines, of so many positions. */
+size_t angles_bytes(const struct engine *e, int max_positions);
 
 /* weights.c: reads all weights; frees them, also after a failed weights_load(). weights_mat: a tensor on the host, in
  * the file; or copied to the memory at out->at, in the file's 16-bit type or in the backend's. */
@@ -108,6 +122,7 @@ enum { HAND_COLUMNS, HAND_MOMENTS };
 struct forward {
     struct engine *engine;
     struct pass pass;
+    const float *cos, *sin;                            // of the context
     float *x, *picked;                                 // (rows, D)
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
     float *part, *lse;                                 // of attention to shared rows, as in attn_job
@@ -130,7 +145,8 @@ int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct e
 
 /* Takes its memory from the pool, for passes of the backend's pass_rows. */
 int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct err *err) MUST_CHECK;
-void forward_close(struct forward *f); // zeroed is fine
+void forward_close(struct forward *f);                // zeroed is fine
+void forward_rotate(struct forward *f, int n_tokens); // passes belong to a context of so many tokens
 size_t forward_bytes(const struct engine *e);
 
 /* Queues f->pass. The stopwatch runs while column sums and moments are made. */

@@ -105,6 +105,16 @@ void forward_close(struct forward *f)
     *f = (struct forward){ 0 };
 }
 
+void forward_rotate(struct forward *f, int n_tokens)
+{
+    const struct engine *e = f->engine;
+    size_t at =
+        (size_t)rope_table(&e->config, n_tokens) * (size_t)e->plan.max_positions * (size_t)(e->config.rotary / 2);
+
+    f->cos = e->cos + at;
+    f->sin = e->sin + at;
+}
+
 size_t kv_store_bytes(const struct engine *e, size_t n_tokens)
 {
     const struct model_config *c = &e->config;
@@ -275,8 +285,8 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
     const struct rope_job rope = { .qkv = qkv,
                                    .position = f->pass.device.position,
                                    .slot = f->pass.device.slot,
-                                   .cos = e->cos,
-                                   .sin = e->sin,
+                                   .cos = f->cos,
+                                   .sin = f->sin,
                                    .rotary = c->rotary,
                                    .q_norm = e->layer[layer].q_norm,
                                    .k_norm = e->layer[layer].k_norm,

@@ -219,8 +219,7 @@ static void plan_fixed(const struct engine *e, const struct engine_work *work, i
     }
     plan->bytes[PLAN_WEIGHTS] = weights.kept;
     plan->bytes[PLAN_LOADING] = weights.making;
-    plan->bytes[PLAN_ANGLES] =
-        2 * pool_size((size_t)plan->max_positions * (size_t)(e->config.rotary / 2) * sizeof(float));
+    plan->bytes[PLAN_ANGLES] = 2 * pool_size(angles_bytes(e, plan->max_positions));
     plan->bytes[PLAN_PASS] = forward_bytes(e);
     plan->bytes[PLAN_SCRATCH] =
         e->backend->scratch(e->backend, &shape) + (needs & NEED_VALUE_NORMS ? value_norms_weight(e) : 0);

@@ -100,6 +100,7 @@ static int lay_out(struct session *s, int n, int window, struct err *err)
     const struct model_config *c = &e->config;
     size_t row = (size_t)c->head_dim * dtype_size(e->backend->dtype), layer = (size_t)window * (size_t)c->n_heads * row;
 
+    forward_rotate(&s->forward, n);
     s->cache = kv_store_take(&s->pool, e, (size_t)n, err);
     if (!s->cache.k)
         return err->code;
@@ -246,8 +247,8 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
                                 .n_tokens = p->n,
                                 .store = s->cache,
                                 .rows = s->rows,
-                                .cos = e->cos,
-                                .sin = e->sin,
+                                .cos = s->forward.cos,
+                                .sin = s->forward.sin,
                                 .window = window,
                                 .window_q = (void *const *)s->window_q,
                                 .column_sums = s->column_sums,

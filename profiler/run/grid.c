@@ -311,12 +311,28 @@ static int cut_work(struct grid *g, const struct grid_input *in, struct work *w,
     return stored ? fit_after_stored(g, in, w, stored, err) : 0;
 }
 
+/* A context that its questions and answers would take from one rotation into another is left out. */
+static int fit_rotation(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
+{
+    int original = in->model_original, longest = in->model_tokens - max_context(w, in);
+
+    if (w->refused || w->ids.n > original || w->ids.n + longest <= original)
+        return 0;
+    err_set(err, ERR_FORMAT,
+            "context '%s' has %d tokens: with question and answer more than the %d beyond which the model rotates all "
+            "keys differently (longrope)",
+            w->context->id, w->ids.n, original);
+    return refuse_work(g, w, err);
+}
+
 static int fit_work(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
 {
     w->n_cut = 0;
     if (fit_questions(g, in, w, err))
         return err->code;
     if (!w->refused && (w->is_cut || w->ids.n > max_context(w, in)) && cut_work(g, in, w, err))
+        return err->code;
+    if (fit_rotation(g, in, w, err))
         return err->code;
     return w->refused ? 0 : digest_tokens(w->ids.at, w->ids.n, w->token_digest, err);
 }

@@ -122,6 +122,23 @@ Test(grid, cuts_only_when_told)
     grid_release(&g);
 }
 
+Test(grid, what_would_change_its_rotation_is_left_out)
+{
+    struct grid g;
+    struct err err;
+    struct grid_input in = input(1, 1);
+
+    in.model_original = 90;
+    cr_assert_eq(grid_begin(&g, &in, &err), 0);
+    give_tokens(&g, 60); /* 30 for question and answer */
+    g.work[0].ids.n = 61;
+    cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
+    cr_assert(g.n_work == 2 && g.n_refused == 1);
+    cr_assert_str_eq(g.why.at[0], "context 'a' has 61 tokens: with question and answer more than the 90 beyond which "
+                                  "the model rotates all keys differently (longrope)");
+    grid_release(&g);
+}
+
 Test(grid, what_is_too_long_is_left_out)
 {
     for (int window = 0; window <= 100; window += 100) {

@@ -3,6 +3,7 @@
 #include "engine/model/model_internal.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,16 +127,65 @@ Test(model_family, a_part_of_a_head_may_be_rotated)
     refuses("qwen3", ",\"partial_rotary_factor\":0.5", "field 'partial_rotary_factor' is 0.5");
 }
 
+#define YARN "\"type\":\"yarn\",\"factor\":4.0"
+
+Test(model_family, yarn_has_the_defaults_of_transformers)
+{
+    struct model_config c =
+        config_of("qwen2", ",\"rope_scaling\":{" YARN ",\"original_max_position_embeddings\":32768}");
+
+    cr_assert(c.rope_scaling == ROPE_YARN && c.max_tokens == 131072 && c.rope_low == 1 && c.rope_high == 32);
+    cr_assert(!c.rope_exact && fabs(c.rope_attention - 1.138629436) < 1e-9);
+    c = config_of("qwen3", ",\"rope_parameters\":{\"rope_type\":\"yarn\",\"factor\":2,\"beta_fast\":16,\"beta_slow\":0,"
+                           "\"truncate\":false,\"attention_factor\":0.5,\"finetuned\":true}");
+    cr_assert(c.max_tokens == 16384 && c.rope_original == 8192 && c.rope_high == 16 && c.rope_low == 1);
+    cr_assert(c.rope_exact && c.rope_attention == 0.5);
+    c = config_of("llama", ",\"rope_scaling\":{" YARN ",\"mscale\":0.707,\"mscale_all_dim\":1.0}");
+    cr_assert(fabs(c.rope_attention - (0.0707 * log(4) + 1) / (0.1 * log(4) + 1)) < 1e-12);
+    c = config_of("mistral", ",\"rope_scaling\":{" YARN "}"); /* the window stays what it is */
+    cr_assert(c.max_tokens == 4096 && c.window == 4096);
+    refuses("qwen2", ",\"rope_scaling\":{\"type\":\"yarn\"}", "field 'factor' is missing");
+    refuses("qwen2", ",\"rope_scaling\":{" YARN ",\"extrapolation_factor\":1}", "scaling with 'extrapolation_factor'");
+    refuses("qwen2", ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"beta_fast\":32}",
+            "scaling with 'beta_fast'");
+    refuses("qwen2",
+            ",\"rope_scaling\":{" YARN "},\"rope_parameters\":{" YARN ",\"attention_factor\":1.5,\"rope_theta\":1e4}",
+            "'rope_parameters' and 'rope_scaling' do not agree");
+}
+
+#define SHORT "\"short_factor\":[1,1,1,1]"
+
+Test(model_family, longrope_is_chosen_by_the_length_of_a_context)
+{
+    struct model_config c = config_of("phi3", ",\"original_max_position_embeddings\":4096,\"rope_scaling\":{"
+                                              "\"type\":\"su\"," SHORT ",\"long_factor\":[1,2,3,4]}");
+
+    cr_assert(c.rope_scaling == ROPE_LONGROPE && c.rope_factor == 2 && c.rope_original == 4096 && c.max_tokens == 8192);
+    cr_assert(fabs(c.rope_attention - sqrt(1 + log(2) / log(4096))) < 1e-12);
+    cr_assert(model_limit(&c, 4096) == 4096 && model_limit(&c, 4097) == 8192);
+    c = config_of("phi3", ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":3,\"attention_factor\":1.25," SHORT
+                          ",\"long_factor\":[1,2,3,4]}");
+    cr_assert(c.rope_scaling == ROPE_LONGROPE && c.rope_factor == 3 && c.rope_attention == 1.25);
+    refuses("phi3", ",\"rope_scaling\":{\"type\":\"longrope\"," SHORT "}",
+            "field 'long_factor' is not a list of 4 numbers");
+    refuses("phi3", ",\"rope_scaling\":{\"type\":\"longrope\"," SHORT ",\"long_factor\":[1,2,3,\"x\"]}",
+            "field 'long_factor' has a number that is not above 0");
+    refuses("phi3",
+            ",\"rope_scaling\":{\"type\":\"longrope\"," SHORT ",\"long_factor\":[1,2,3,4]},\"rope_parameters\":{"
+            "\"rope_type\":\"longrope\"," SHORT ",\"long_factor\":[1,2,3,5]}",
+            "'rope_parameters' and 'rope_scaling' do not agree");
+}
+
+Test(model_family, dynamic_is_exact_within_the_original_length)
+{
+    const struct model_config c = config_of("llama", ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4.0}");
+
+    cr_assert(c.rope_scaling == ROPE_PLAIN && c.max_tokens == 8192);
+}
+
 Test(model_family, unknown_scalings_are_refused_by_name)
 {
-    static const char *const kinds[] = { "yarn", "longrope", "dynamic", "su" };
-
-    for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
-        char fields[128], why[64];
-        snprintf(why, sizeof(why), "rotary scaling '%s' is not supported", kinds[i]);
-        snprintf(fields, sizeof(fields), ",\"rope_scaling\":{\"type\":\"%s\",\"factor\":4.0}", kinds[i]);
-        refuses("phi3", fields, why);
-        snprintf(fields, sizeof(fields), ",\"rope_parameters\":{\"rope_type\":\"%s\",\"factor\":4.0}", kinds[i]);
-        refuses("qwen2", fields, why);
-    }
+    refuses("phi3", ",\"rope_scaling\":{\"type\":\"ntk\",\"factor\":4.0}", "rotary scaling 'ntk' is not supported");
+    refuses("qwen2", ",\"rope_parameters\":{\"rope_type\":\"ntk\",\"factor\":4.0}", "scaling 'ntk' is not supported");
+    refuses("llama", ",\"rope_scaling\":{\"type\":\"dynamic\",\"factor\":4.0,\"alpha\":1000}", "scaling with 'alpha'");
 }

@@ -141,7 +141,7 @@ Test(model_folder, refuses_configs)
 {
     static const char *const bad[][2] = {
         { "{\"model_type\":\"gpt_neox\"}", "architecture 'gpt_neox' is not supported" },
-        { "{" BASIC ",\"num_key_value_heads\":1,\"rope_scaling\":{\"type\":\"yarn\"}}", "rotary scaling 'yarn'" },
+        { "{" BASIC ",\"num_key_value_heads\":1,\"rope_scaling\":{\"type\":\"ntk\"}}", "rotary scaling 'ntk'" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"attention_bias\":true}",
           "has no tensor 'model.layers.0.self_attn.q_proj.bias'" },
         { "{" BASIC ",\"num_key_value_heads\":1,\"mlp_bias\":true}",

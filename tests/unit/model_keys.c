@@ -5,6 +5,7 @@
 #include "engine/model/model.h"
 
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -187,12 +188,18 @@ Test(model_keys, refuses_tensors_that_no_role_reads)
     }
 }
 
-Test(model_keys, refuses_longrope_by_its_name)
+Test(model_keys, longrope_is_two_tensors_of_divisors)
 {
     struct more x = { 0 };
 
     add_tensor(&x, "rope_factors_long.weight", 8);
-    refuses(&x, "rotary scaling 'longrope' is not supported");
+    refuses(&x, "there is no tensor 'rope_factors_short.weight' of 8 divisors in F32");
+    add_tensor(&x, "rope_factors_long.weight", 8);
+    add_tensor(&x, "rope_factors_short.weight", 8);
+    refuses(&x, "tensor 'rope_factors_short.weight' has a number that is not above 0");
+    add_tensor(&x, "rope_factors_long.weight", 8);
+    add_tensor(&x, "rope_factors_short.weight", 4);
+    refuses(&x, "of 8 divisors in F32");
 }
 
 Test(model_keys, passes_over_rotary_tables)
@@ -230,9 +237,10 @@ Test(model_keys, knows_what_published_files_say)
 
 Test(model_keys, refuses_keys_it_does_not_know)
 {
-    static const char *const names[] = { "llama.rope.scaling.yarn_beta_fast", "llama.rope.dimension_sections",
-                                         "llama.attention.key_length_mla",    "llama.attention.temperature_scale",
-                                         "llama.expert_weights_scale",        "llama.new_in_some_future" };
+    static const char *const names[] = {
+        "llama.rope.scaling.yarn_log_multiplier", "llama.rope.dimension_sections", "llama.attention.key_length_mla",
+        "llama.attention.temperature_scale",      "llama.expert_weights_scale",    "llama.new_in_some_future"
+    };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
         struct more x = { 0 };
@@ -253,8 +261,8 @@ Test(model_keys, refuses_values_it_does_not_compute)
     refuses(&x, "key 'llama.logit_scale' is 0.0625; only 1 is supported");
     add_key(&x, "llama.attention.causal", BOOL, 0);
     refuses(&x, "key 'llama.attention.causal' is 0; only 1 is supported");
-    add_key(&x, "llama.rope.scaling.attn_factor", F32, 2);
-    refuses(&x, "key 'llama.rope.scaling.attn_factor' is 2; only 1 is supported");
+    add_key(&x, "llama.rope.scaling.yarn_ext_factor", F32, 2);
+    refuses(&x, "key 'llama.rope.scaling.yarn_ext_factor' is 2; only 1 is supported");
     add_text(&x, "llama.attention.clamp_kqv", "no");
     refuses(&x, "key 'llama.attention.clamp_kqv' is not a number");
     add_text(&x, "llama.hidden_activation", "gelu");
@@ -289,10 +297,34 @@ Test(model_keys, honours_every_spelling_of_linear_scaling)
         add_key(&x, "llama.rope.scale_linear", F32, factor);
         cr_assert_eq(config_with(&x).rope_scaling, ROPE_PLAIN);
     }
-    add_text(&x, "llama.rope.scaling.type", "yarn");
-    refuses(&x, "rotary scaling 'yarn' is not supported");
+    add_text(&x, "llama.rope.scaling.type", "ntk");
+    refuses(&x, "rotary scaling 'ntk' is not supported (none, linear, yarn and longrope are)");
     add_key(&x, "llama.rope.scale_linear", F32, 0.5);
     refuses(&x, "rotary scaling factor 0.5 is out of range");
+}
+
+Test(model_keys, yarn_stretches_what_fits)
+{
+    struct more x = { 0 };
+
+    add_text(&x, "llama.rope.scaling.type", "yarn");
+    add_key(&x, "llama.rope.scaling.factor", F32, 4);
+    add_key(&x, "llama.rope.scaling.original_context_length", U32, 128);
+    struct model_config c = config_with(&x);
+    cr_assert(c.rope_scaling == ROPE_YARN && c.rope_factor == 4 && c.rope_original == 128 && c.max_tokens == 512);
+    cr_assert(c.rope_low == 1 && c.rope_high == 32 && fabs(c.rope_attention - (1 + 0.1 * log(4))) < 1e-12);
+    add_text(&x, "llama.rope.scaling.type", "yarn");
+    add_key(&x, "llama.rope.scaling.factor", F32, 4);
+    add_key(&x, "llama.rope.scaling.yarn_beta_fast", F32, 16);
+    add_key(&x, "llama.rope.scaling.yarn_beta_slow", F32, 2);
+    add_key(&x, "llama.rope.scaling.attn_factor", F32, 0.5);
+    add_key(&x, "llama.attention.sliding_window", U32, 600);
+    c = config_with(&x);
+    cr_assert(c.rope_original == 256 && c.rope_low == 2 && c.rope_high == 16 && c.max_tokens == 600);
+    cr_assert(fabs(c.rope_attention - 0.5 * (1 + 0.1 * log(4))) < 1e-12);
+    add_text(&x, "llama.rope.scaling.type", "yarn");
+    add_key(&x, "llama.rope.scaling.factor", F32, 1e9);
+    refuses(&x, "the context length is 2147483647");
 }
 
 Test(model_keys, a_window_shortens_what_fits)

@@ -11,7 +11,9 @@ static const struct kv_shape shape = { 30, 9, 3, 64, DTYPE_BF16 };
 static const struct payload_rope ropes[] = {
     { .theta = 1e4, .dims = 64, .scaling = "default" },
     { .theta = 1000000.5, .dims = 0, .scaling = "linear", .factor = 2.5 },
-    { 5e5, 32, "llama3", 32, 1, 4, 8192 },
+    { 5e5, 32, "llama3", 32, 1, 4, 0, 8192 },
+    { 1e6, 64, "yarn", 4, 1, 32, 1.25, 32768 },
+    { 1e4, 48, "longrope", 32, 0, 0, 1.19, 4096 },
 };
 
 Test(payload_cache, is_read_as_it_was_written)
@@ -27,8 +29,8 @@ Test(payload_cache, is_read_as_it_was_written)
         cr_assert_str_eq(c.model_dtype, model.dtype);
         cr_assert_str_eq(c.rope.scaling, ropes[i].scaling);
         cr_assert(c.rope.theta == ropes[i].theta && c.rope.dims == ropes[i].dims && c.rope.factor == ropes[i].factor);
-        cr_assert(c.rope.low_freq_factor == ropes[i].low_freq_factor &&
-                  c.rope.high_freq_factor == ropes[i].high_freq_factor &&
+        cr_assert(c.rope.low == ropes[i].low && c.rope.high == ropes[i].high &&
+                  c.rope.attention_factor == ropes[i].attention_factor &&
                   c.rope.original_max_position_embeddings == ropes[i].original_max_position_embeddings);
         buf_release(&text);
     }
@@ -73,7 +75,7 @@ Test(payload_cache, refuses_what_makes_no_sense)
         { "\"dims\":32", "\"dims\":34", "'dims' is 34, not an even number up to 32" },
         { "\"dims\":32", "\"dims\":31", "'dims' is 31, not an even number up to 32" },
         { "\"dims\":32", "\"dims\":-2", "'dims' is -2" },
-        { "\"llama3\"", "\"yarn\"", "'scaling' is 'yarn'" },
+        { "\"llama3\"", "\"ntk\"", "'scaling' is 'ntk'" },
         { "\"factor\":8", "\"factor\":-8", "'factor' is not above 0" },
         { "\"low_freq_factor\":1,", "", "'low_freq_factor'" },
         { "\"high_freq_factor\":4,", "", "'high_freq_factor'" },

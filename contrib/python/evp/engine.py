@@ -140,16 +140,18 @@ def hf_rope(config, head_dim):
     theta = rope.get("rope_theta", getattr(config, "rope_theta", None))
     scaling = rope.get("rope_type", rope.get("type", "default"))
     part = rope.get("partial_rotary_factor", getattr(config, "partial_rotary_factor", None))
-    if theta is None or "mrope_section" in rope:
-        return None
+    if theta is None or "mrope_section" in rope or scaling in ("longrope", "su"):
+        return None  # longrope: engines choose the divisors by the longest text that they allow, not by the context
     out = {"theta": theta, "dims": int(head_dim * (1 if part is None else part)), "scaling": scaling}
-    if scaling == "llama3" and rope.get("original_max_position_embeddings") is None:
+    if scaling in ("llama3", "yarn") and rope.get("original_max_position_embeddings") is None:
         rope["original_max_position_embeddings"] = getattr(config, "max_position_embeddings", None)
+    rope["beta_fast"], rope["beta_slow"] = rope.get("beta_fast") or 32, rope.get("beta_slow") or 1
     return {**out, **{name: rope.get(name) for name in _SCALING.get(scaling, ())}}
 
 
 _SCALING = {"linear": ("factor",),
-            "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings")}
+            "llama3": ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"),
+            "yarn": ("factor", "beta_fast", "beta_slow", "original_max_position_embeddings")}
 
 
 def _same(a, b):

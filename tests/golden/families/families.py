@@ -3,7 +3,7 @@ gives the same numbers everywhere, so the models are made where they are needed 
 
 usage: families.py OUT_DIR [NAME...]
 """
-import array, json, os, random, shutil, struct, sys
+import array, json, math, os, random, shutil, struct, sys
 
 here = os.path.dirname(os.path.abspath(__file__))
 DATA = os.path.join(here, "..", "..", "data")
@@ -13,6 +13,15 @@ import tiny as plain  # tests/data/tiny.py: the tokenizer of all these models, a
 VOCAB = plain.VOCAB
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 8192}
+
+
+YARN = {"type": "yarn", "rope_type": "yarn"}
+
+
+def longrope(pairs):
+    """As Phi-4-mini: the slower a pair turns, the more its turns are stretched."""
+    return {"type": "longrope", "short_factor": [1 + i / 16 for i in range(pairs)],
+            "long_factor": [1 + 2.0 * i for i in range(pairs)]}
 
 
 def family(type, layers, width, heads, kv_heads, head_dim, hidden, **more):
@@ -44,6 +53,12 @@ FAMILIES = {
     "phi-3": family("phi3", 2, 64, 2, 2, 96, 80, sliding_window=2047),
     "phi-4-mini": family("phi3", 2, 72, 3, 1, 128, 80, partial_rotary_factor=0.75, tie_word_embeddings=True,
                          sliding_window=None),
+    "qwen3-yarn": family("qwen3", 2, 64, 3, 1, 64, 80, rope_theta=1000000.0, attention_bias=False, sliding_window=None,
+                         rope_scaling=YARN | {"factor": 4.0, "original_max_position_embeddings": 64}),
+    "phi-4-longrope": family("phi3", 2, 96, 3, 1, 32, 80, partial_rotary_factor=0.75, sliding_window=None,
+                             original_max_position_embeddings=64, rope_scaling=longrope(12)),
+    "phi-3-longrope": family("phi3", 2, 64, 2, 2, 32, 80, sliding_window=None, original_max_position_embeddings=2048,
+                             rope_scaling=longrope(16)),
 }
 # Long prompts: the same, with the number of tokens.
 LONG = {
@@ -51,6 +66,12 @@ LONG = {
                                   max_position_embeddings=32768, tie_word_embeddings=True)),
     "long-llama3": (131072, family("llama", 2, 32, 1, 1, 16, 48, rope_theta=500000.0, rope_scaling=LLAMA3,
                                    max_position_embeddings=131072, tie_word_embeddings=True)),
+    "long-yarn": (131072, family("qwen2", 2, 32, 1, 1, 16, 48, rope_theta=1000000.0, max_position_embeddings=32768,
+                                 use_sliding_window=False, rope_scaling=YARN | {"factor": 4.0,
+                                 "original_max_position_embeddings": 32768}, tie_word_embeddings=True)),
+    "long-longrope": (131072, family("phi3", 2, 32, 1, 1, 32, 48, sliding_window=None, partial_rotary_factor=0.75,
+                                     max_position_embeddings=131072, original_max_position_embeddings=4096,
+                                     rope_scaling=longrope(12), tie_word_embeddings=True)),
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
              "phi3": "phi3", "mixtral": "llama"}
@@ -214,6 +235,10 @@ def gguf_tensors(name, tensors):
     if c["rope_scaling"] and c["rope_scaling"].get("rope_type") == "llama3":
         out["rope_freqs.weight"] = ((c["head_dim"] // 2,), array.array("f", plain.llama3_divisors(
             c["rope_theta"], head=c["head_dim"], factor=c["rope_scaling"]["factor"])))
+    if "long_factor" in (c["rope_scaling"] or {}):
+        for kind in "long", "short":
+            factors = c["rope_scaling"][kind + "_factor"]
+            out[f"rope_factors_{kind}.weight"] = (len(factors),), array.array("f", factors)
     return out
 
 
@@ -236,6 +261,13 @@ def gguf_keys(name):
     }
     if c["rope_scaling"] and c["rope_scaling"].get("type") == "linear":
         keys |= {f"{arch}.rope.scaling.type": "linear", f"{arch}.rope.scaling.factor": c["rope_scaling"]["factor"]}
+    if c["rope_scaling"] and c["rope_scaling"].get("type") == "yarn":
+        keys |= {f"{arch}.rope.scaling.type": "yarn", f"{arch}.rope.scaling.factor": c["rope_scaling"]["factor"],
+                 f"{arch}.rope.scaling.original_context_length": c["rope_scaling"]["original_max_position_embeddings"]}
+    if "original_max_position_embeddings" in c:
+        original = c["original_max_position_embeddings"]
+        attention = math.sqrt(1 + math.log(c["max_position_embeddings"] / original) / math.log(original))
+        keys |= {f"{arch}.rope.scaling.original_context_length": original, f"{arch}.rope.scaling.attn_factor": attention}
     if "num_experts" in c:
         keys |= {f"{arch}.expert_count": c["num_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"],
                  f"{arch}.expert_feed_forward_length": c["moe_intermediate_size"]}
