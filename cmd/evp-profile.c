@@ -589,7 +589,6 @@ int main(int argc, char **argv)
 
     wait_briefly(argv);
     int first, status = opt_parse(&tool, argc, argv, &first);
-
     if (status != OPT_RUN)
         return status;
     signal(SIGXFSZ, SIG_IGN); // a file that grows too large is an error to report, not the end of the process

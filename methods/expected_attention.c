@@ -40,6 +40,7 @@ struct work {
     float *z, *device_z;    // (H, T)
     float *norm;            // (G, T): -|v|, then the scores
     struct kv_rows *values; // [G]: a layer's values as keys
+    bool rotates;           // the layer's queries
 };
 
 /* ---- forms --------------------------------------------------------------- */
@@ -72,18 +73,18 @@ static void turn_pairs(float *x, int step, const struct turn *turn)
 }
 
 /* Turns the moments of n queries into the form of z: (K + 1, K) in place. */
-static void make_form(float *form, int K, int n, const struct turn *turn)
+static void make_form(float *form, int K, int n, const struct turn *turn, double scale)
 {
     float *mean = form + K * K;
-    const double quadratic = 1 / (2.0 * K), linear = 1 / sqrt((double)K);
+    const double quadratic = scale * scale / 2, linear = scale;
 
     for (int j = 0; j < K; j++)
         mean[j] = (float)((double)mean[j] / n);
     for (int i = 0; i < K * K; i++)
         form[i] = (float)((double)form[i] / n - (double)mean[i / K] * (double)mean[i % K]);
-    for (int i = 0; i <= K; i++)
+    for (int i = 0; turn && i <= K; i++)
         turn_pairs(form + i * K, 1, turn);
-    for (int j = 0; j < K; j++)
+    for (int j = 0; turn && j < K; j++)
         turn_pairs(form + j, K, turn);
     for (int i = 0; i < (K + 1) * K; i++)
         form[i] = (float)((double)form[i] * (i < K * K ? quadratic : linear));
@@ -139,7 +140,8 @@ static void form_head(void *arg, int h)
     int T = w->full->n_tokens, K = w->full->shape.head_dim;
     size_t one = (size_t)(K + 1) * (size_t)K;
 
-    make_form(w->host + (size_t)h * one, K, T > MOMENT_FIRST ? T - MOMENT_FIRST : 1, &w->turn);
+    make_form(w->host + (size_t)h * one, K, T > MOMENT_FIRST ? T - MOMENT_FIRST : 1, w->rotates ? &w->turn : NULL,
+              (double)w->full->scale);
 }
 
 static int score_layer(struct work *w, int layer, float *out, struct err *err)
@@ -147,6 +149,7 @@ static int score_layer(struct work *w, int layer, float *out, struct err *err)
     const struct kv_full *full = w->full;
     struct backend *be = full->backend;
     int T = full->n_tokens, H = full->shape.n_heads, G = full->shape.n_kv_heads, K = full->shape.head_dim;
+    w->rotates = !full->unrotated || !(full->unrotated[layer / 64] >> layer % 64 & 1);
     size_t one = (size_t)(K + 1) * (size_t)K, forms = (size_t)H * one, row = (size_t)T * sizeof(float);
     const struct kv_rows *rows = full->rows + layer * G;
 

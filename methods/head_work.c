@@ -71,6 +71,7 @@ static int copy_layer(struct layer_copy *c, int layer, struct err *err)
     size_t G = (size_t)full->shape.n_kv_heads, T = (size_t)full->n_tokens;
     struct backend *be = full->backend;
     const size_t q_bytes = c->n_q * dtype_size(full->shape.dtype);
+    const float plain = 1 / sqrtf((float)full->shape.head_dim);
 
     for (size_t g = 0; g < G; g++) {
         const struct kv_rows *rows = &full->rows[(size_t)layer * G + g];
@@ -80,6 +81,9 @@ static int copy_layer(struct layer_copy *c, int layer, struct err *err)
         if (c->q && read_as_f32(be, c->q + g * c->n_q, (const char *)full->window_q[layer] + g * q_bytes, c->n_q, err))
             return err->code;
     }
+    if (full->scale != plain) // methods divide by sqrt(K)
+        for (size_t i = 0; c->q && i < G * c->n_q; i++)
+            c->q[i] *= full->scale / plain;
     return c->sums ? be->read(be, c->sums, full->column_sums + (size_t)layer * G * T, G * T * sizeof(float), err) : 0;
 }
 

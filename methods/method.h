@@ -78,6 +78,8 @@ struct kv_full {
     const float *repeat_max;    // (L * G, T): of the H/G heads of all tokens that repeat a key's chunk; or NULL
     int n_head;                 // with repeat_max: tokens of the chat template before the text, first in the cache
     int rotary;                 // rotated columns
+    const uint64_t *unrotated;  // a bit for each layer without rotation
+    float scale;                // of q . k in the model's attention
     const float *moments;       // (L * H, K + 1, K): as in struct moment_job, of tokens MOMENT_FIRST .. T - 1, or NULL
     const float *value_norms;   // (L * G, T) in host memory: |W_o v|_1, the mean over the H/G heads, or NULL
     double column_sums_s, repeat_s, moments_s, value_norms_s; // seconds to compute each

@@ -6,7 +6,6 @@
 #include "kernels/pool.h"
 
 #include <assert.h>
-#include <math.h>
 
 size_t window_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window)
 {
@@ -34,7 +33,7 @@ int window_attention(const struct kv_full *full, int w, float *out, struct err *
                                                 .n_kv_heads = s->n_kv_heads,
                                                 .head_dim = s->head_dim,
                                                 .layer = l,
-                                                .scale = 1 / sqrtf((float)s->head_dim),
+                                                .scale = full->scale,
                                                 .lse = lse },
                                       .stat = COLUMN_MEAN,
                                       .into = COLUMN_SET,

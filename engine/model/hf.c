@@ -59,6 +59,7 @@ static const struct {
     { "clip_qkv", (double)NAN },
     { "no_rope_layers", (double)NAN },
     { "no_rope_layer_interval", (double)NAN },
+    { "attention_out_bias", 0 },
     { "cross_attention_layers", (double)NAN },
 };
 
@@ -69,8 +70,17 @@ bool hf_plain(const struct json *v, double plain)
     return json_is_bool(v) ? (json_true(v) ? 1 : 0) == plain : json_is_number(v) && json_real(v) == plain;
 }
 
+/* Does the family read a field that changes others' computation? */
+static bool is_read(const struct model_family *f, const char *name)
+{
+    for (int i = 0; f->multiplies && i < MULTIPLIERS; i++)
+        if (strcmp(name, model_multipliers[i]) == 0)
+            return true;
+    return f->unrotated && strncmp(name, "no_rope_layer", strlen("no_rope_layer")) == 0;
+}
+
 /* Refuses what this engine does not compute. */
-static int check_plain(const struct json *config, struct err *err)
+static int check_plain(const struct model_family *f, const struct json *config, struct err *err)
 {
     const char *act = "silu";
 
@@ -79,7 +89,7 @@ static int check_plain(const struct json *config, struct err *err)
     if (strcmp(act, "silu") != 0)
         return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (silu is)", act);
     for (size_t i = 0; i < sizeof(dangerous) / sizeof(*dangerous); i++)
-        if (!hf_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
+        if (!is_read(f, dangerous[i].name) && !hf_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
             return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", dangerous[i].name);
     return 0;
 }
@@ -151,6 +161,40 @@ static int read_shape(struct model *m, const struct json *config, struct err *er
     if (model_has(c, TENSOR_ROUTER))
         return read_experts(m, config, err);
     return hf_int(config, "intermediate_size", 0, &c->d_ff, err);
+}
+
+/* A multiplier that is absent is 1. */
+static int read_multipliers(struct model *m, struct err *err)
+{
+    for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++) {
+        double *v = &m->config.multiplier[i];
+        *v = 1;
+        if (json_may_real(m->json, model_multipliers[i], v, err))
+            return err->code;
+        if (*v == 0)
+            return err_set(err, ERR_FORMAT, "field '%s' is 0", model_multipliers[i]);
+    }
+    return 0;
+}
+
+/* Which layers are rotated: a list of 0 and 1, or all but every so many. */
+static int read_unrotated(struct model *m, struct err *err)
+{
+    const struct json *list = json_get(m->json, "no_rope_layers");
+    int n, l = 0;
+
+    if (!m->family->unrotated || hf_int(m->json, "no_rope_layer_interval", m->family->unrotated, &n, err))
+        return m->family->unrotated ? err->code : 0;
+    if (!list || json_is_null(list)) {
+        model_unrotate(&m->config, n);
+        return 0;
+    }
+    if (!json_is_array(list) || json_count(list) != m->config.n_layers)
+        return err_set(err, ERR_FORMAT, "field 'no_rope_layers' is not a list of %d numbers", m->config.n_layers);
+    for (const struct json *at = json_first(list); at && l < MODEL_LAYERS_MAX; at = json_next(at), l++)
+        if (hf_plain(at, 0))
+            m->config.unrotated[l / 64] |= (uint64_t)1 << l % 64;
+    return 0;
 }
 
 /* *n: the number of layers with a sliding window by layer_types; -1 without that field. */
@@ -237,9 +281,9 @@ int hf_config_read(struct model *m, struct err *err)
     struct model_config *c = &m->config;
     double eps;
 
-    if (read_family(m, err) || check_plain(m->json, err) || read_biases(m, err) || read_shape(m, m->json, err) ||
-        hf_rope_read(m, err) || read_window(m, err) || read_quant(m, err) ||
-        json_want_real(m->json, "rms_norm_eps", &eps, err))
+    if (read_family(m, err) || check_plain(m->family, m->json, err) || read_biases(m, err) ||
+        read_shape(m, m->json, err) || read_multipliers(m, err) || read_unrotated(m, err) || hf_rope_read(m, err) ||
+        read_window(m, err) || read_quant(m, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;
     c->tied = json_true(json_get(m->json, "tie_word_embeddings"));

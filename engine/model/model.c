@@ -14,7 +14,6 @@
 
 enum {
     DIM_MAX = 1 << 20,
-    LAYERS_MAX = 1024,
     EXPERTS_MAX = 1024,
     HEAD_DIM_MAX = 1024, // the limit of the reference backend's attention
     VOCAB_MAX = 1 << 24,
@@ -204,7 +203,7 @@ static int check_range(const char *what, int64_t v, int64_t max, struct err *err
 
 static int check_config(const struct model_config *c, struct err *err)
 {
-    if (check_range("the number of layers", c->n_layers, LAYERS_MAX, err) ||
+    if (check_range("the number of layers", c->n_layers, MODEL_LAYERS_MAX, err) ||
         check_range("the model's width", c->d_model, DIM_MAX, err) ||
         check_range("the number of heads", c->n_heads, DIM_MAX, err) ||
         check_range("the number of key-value heads", c->n_kv_heads, c->n_heads, err) ||
@@ -234,6 +233,9 @@ static int check_config(const struct model_config *c, struct err *err)
         (c->rope_scaling == ROPE_YARN && !(c->rope_low > 0 && c->rope_high >= c->rope_low && c->rope_high < 1e6)))
         return err_set(err, ERR_FORMAT, "the parameters of its %s rotary scaling are out of range",
                        rope_scaling_name(c->rope_scaling));
+    for (int i = 0; i < MULTIPLIERS; i++)
+        if (!(c->multiplier[i] == 0 || (c->multiplier[i] > 1e-6 && c->multiplier[i] < 1e6)))
+            return err_set(err, ERR_FORMAT, "its %s %g is out of range", model_multipliers[i], c->multiplier[i]);
     return 0;
 }
 

@@ -35,6 +35,12 @@ static inline const char *rope_scaling_name(enum rope_scaling s)
     return name[s];
 }
 
+/* Granite's multipliers: of the embedding, of what a layer adds, of scores (in place of 1 / sqrt(head_dim)), and what
+ * logits are divided by. */
+enum multiplier { MULTIPLY_EMBEDDING, MULTIPLY_RESIDUAL, MULTIPLY_SCORES, DIVIDE_LOGITS, MULTIPLIERS };
+
+enum { MODEL_LAYERS_MAX = 1024 };
+
 struct model_config {
     char arch[16];  // as the file has it: "llama"
     char name[64];  // from the file, or the folder's name
@@ -57,7 +63,9 @@ struct model_config {
     double rope_attention;      // what cosines and sines are multiplied by; 1 but for yarn and longrope
     const float
         *rope_divisors; // longrope: (2, rotary / 2): for contexts of up to rope_original tokens, for longer ones
-    bool tied;          // the output matrix is the embedding
+    double multiplier[MULTIPLIERS];            // 0: none
+    uint64_t unrotated[MODEL_LAYERS_MAX / 64]; // a bit for each layer without rotary embedding
+    bool tied;                                 // the output matrix is the embedding
 };
 
 struct model;
@@ -161,6 +169,11 @@ struct tensor_shape model_shape(const struct model_config *c, enum tensor_role r
  * of n tokens takes n of the first and n * n / 2 of the second. */
 double model_token_flop(const struct model_config *c);
 double model_pair_flop(const struct model_config *c);
+
+static inline bool model_rotates(const struct model_config *c, int layer)
+{
+    return !(c->unrotated[layer / 64] >> layer % 64 & 1);
+}
 
 /* The most tokens that a context of n tokens, a question and its answer can have together. With longrope all of a text
  * is rotated by its length: a context of up to the original length cannot grow beyond it. */

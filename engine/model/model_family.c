@@ -41,6 +41,28 @@ static const struct model_family families[] = {
       .roles = EVERY | SEPARATE | HEAD_NORMS | EXPERTS,
       .bias = QKVO_BIASES,
       .window = 4096 },
+    { .name = "granite",
+      .gguf = "granite",
+      .roles = EVERY | SEPARATE | DENSE,
+      .bias = QKVO_BIASES,
+      .mlp_bias = DENSE_BIASES,
+      .pairs = true,
+      .multiplies = true },
+    { .name = "smollm3",
+      .gguf = "smollm3",
+      .roles = EVERY | SEPARATE | DENSE,
+      .bias = QKVO_BIASES,
+      .mlp_bias = DENSE_BIASES,
+      .pairs = true,
+      .unrotated = 4,
+      .theta = 2e6 },
+    { .name = "seed_oss",
+      .gguf = "seed_oss",
+      .roles = EVERY | SEPARATE | DENSE,
+      .bias = QKV_BIASES,
+      .mlp_bias = DENSE_BIASES,
+      .gguf_tensor = { [TENSOR_MLP_NORM] = "post_attention_norm.weight" },
+      .head_dim = 128 },
     { .name = "mixtral",
       .roles = EVERY | SEPARATE | EXPERTS,
       .pairs = true,
@@ -55,6 +77,17 @@ static const struct model_family families[] = {
       .window_used = true },
     { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .longrope = true, .window_used = true },
 };
+
+const char *const model_multipliers[MULTIPLIERS] = { "embedding_multiplier", "residual_multiplier",
+                                                     "attention_multiplier", "logits_scaling" };
+const char *const model_multipliers_gguf[MULTIPLIERS] = { "embedding_scale", "residual_scale", "attention.scale",
+                                                          "logit_scale" };
+
+void model_unrotate(struct model_config *c, int n)
+{
+    for (int l = n - 1; n > 0 && l < c->n_layers && l < MODEL_LAYERS_MAX; l += n)
+        c->unrotated[l / 64] |= (uint64_t)1 << l % 64;
+}
 
 const char *family_tensor(const struct model_family *f, enum tensor_role role)
 {

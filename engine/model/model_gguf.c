@@ -284,8 +284,17 @@ static int check_key(const struct gguf *g, const char *key, size_t i, struct err
     return 0;
 }
 
-static int check_keys(const struct model_config *c, const struct gguf *g, struct err *err)
+static bool is_multiplier(const struct model *m, const char *name)
 {
+    for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++)
+        if (strcmp(name, model_multipliers_gguf[i]) == 0)
+            return true;
+    return false;
+}
+
+static int check_keys(const struct model *m, const struct gguf *g, struct err *err)
+{
+    const struct model_config *c = &m->config;
     const size_t prefix = strlen(c->arch) + 1, n = sizeof(known_keys) / sizeof(*known_keys);
 
     for (int k = 0; k < g->n_values; k++) {
@@ -297,6 +306,8 @@ static int check_keys(const struct model_config *c, const struct gguf *g, struct
             i++;
         if (i == n)
             return err_set(err, ERR_FORMAT, "key '%.128s' is not supported", key);
+        if (is_multiplier(m, key + prefix))
+            continue;
         if (check_key(g, key, i, err))
             return err->code;
     }
@@ -385,6 +396,13 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
         return err->code;
     if (c->rotary != c->head_dim && !m->family->partial)
         return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", c->rotary, c->head_dim);
+    for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++) {
+        if (read_real(&k, model_multipliers_gguf[i], &c->multiplier[i], err))
+            return err->code;
+        if (c->multiplier[i] == 0 && i != MULTIPLY_SCORES)
+            c->multiplier[i] = 1; // as in llama.cpp, where 0 is none
+    }
+    model_unrotate(c, m->family->unrotated); // as in llama.cpp; there is no key for it
     if (value_dims != c->head_dim)
         return err_set(err, ERR_FORMAT, "values of %d dimensions with keys of %d are not supported", value_dims,
                        c->head_dim);
@@ -542,7 +560,7 @@ static int read_config(struct model *m, struct err *err)
     if (read_arch(m, g, err))
         return err->code;
     read_roles(m);
-    if (check_keys(c, g, err) || read_shape(m, g, err) || read_rope(m, g, err) || read_rope_divisors(m, err) ||
+    if (check_keys(m, g, err) || read_shape(m, g, err) || read_rope(m, g, err) || read_rope_divisors(m, err) ||
         read_window(c, g, err))
         return err->code;
     const struct tensor *embedding = find_tensor(m, model_roles[TENSOR_EMBEDDING].gguf_name);

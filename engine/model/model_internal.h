@@ -29,6 +29,12 @@ struct role {
 };
 extern const struct role model_roles[TENSOR_ROLES];
 
+/* The names of the multipliers in config.json, and in GGUF files. */
+extern const char *const model_multipliers[MULTIPLIERS], *const model_multipliers_gguf[MULTIPLIERS];
+
+/* Every nth layer is without rotary embedding. */
+void model_unrotate(struct model_config *c, int n);
+
 #define ROLE(role) (1u << (role))
 
 /* What the models of a family have in common. NULL and 0: what most families have. */
@@ -42,6 +48,8 @@ struct model_family {
     bool pairs;        // GGUF files have rows of q and k in rotary pairs
     bool partial;      // the rotary embedding may cover only some columns of a head
     bool longrope;     // config.json's yarn is longrope
+    bool multiplies;   // has multipliers
+    int unrotated;     // every so many layers one is not rotated, unless config.json says which; 0: all are
     bool renormalise;  // the weights of experts, whatever norm_topk_prob says
     /* other names of tensors, and of fields of config.json */
     const char *tensor[TENSOR_ROLES], *gguf_tensor[TENSOR_ROLES];

@@ -29,6 +29,12 @@ struct kv_shape engine_kv_shape(const struct engine *e)
     return (struct kv_shape){ c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, e->backend->dtype };
 }
 
+float engine_score_scale(const struct engine *e)
+{
+    const double given = e->config.multiplier[MULTIPLY_SCORES];
+    return given > 0 ? (float)given : 1 / sqrtf((float)e->config.head_dim);
+}
+
 /* ---- rotary angles ------------------------------------------------------ */
 
 /* The pair of which the original context is so many turns. */
@@ -131,6 +137,11 @@ static int open_all(struct engine *e, const char *model, bool no_weights, struct
     if (!e->model)
         return err->code;
     e->config = *model_config(e->model);
+    /* Where what a layer adds is multiplied, the residual is kept divided by it: norms do not see a factor, their epsilon
+     * does. */
+    const double residual = e->config.multiplier[MULTIPLY_RESIDUAL];
+    if (residual > 0)
+        e->config.norm_eps = (float)((double)e->config.norm_eps / (residual * residual));
     e->tokenizer = tokenizer_open(e->model, err);
     return e->tokenizer ? 0 : err_wrap(err, "'%s'", model);
 }

@@ -29,7 +29,8 @@ struct engine {
     struct engine_plan plan;
     struct layer *layer;  // [L]
     struct mat embedding; // (V, D)
-    float *norm;          // (D)
+    float *norm;          // (D); logits are divided by a multiplier here
+    float *scale;         // (D): of the embedding, all equal; NULL: none
     struct weight *head;  // (V, D)
     float *cos, *sin;     // (tables, plan.max_positions, rotary / 2); rope_table() has the number of a context's table
 };
@@ -45,7 +46,8 @@ static inline int rope_table(const struct model_config *c, int n_tokens)
     return c->rope_scaling == ROPE_LONGROPE && n_tokens > c->rope_original;
 }
 
-/* engine.c: bytes of the cosines, and of the sines, of so many positions. */
+/* engine.c: what scores are multiplied by; bytes of the cosines, and of the sines, of so many positions. */
+float engine_score_scale(const struct engine *e);
 size_t angles_bytes(const struct engine *e, int max_positions);
 
 /* weights.c: reads all weights; frees them, also after a failed weights_load(). weights_mat: a tensor on the host, in

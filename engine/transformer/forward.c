@@ -152,7 +152,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
         .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim,
         .layer = layer,
-        .scale = 1 / sqrtf((float)c->head_dim),
+        .scale = engine_score_scale(f->engine),
     };
 }
 
@@ -285,7 +285,7 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
     const struct rope_job rope = { .qkv = qkv,
                                    .position = f->pass.device.position,
                                    .slot = f->pass.device.slot,
-                                   .cos = f->cos,
+                                   .cos = model_rotates(c, layer) ? f->cos : NULL,
                                    .sin = f->sin,
                                    .rotary = c->rotary,
                                    .q_norm = e->layer[layer].q_norm,
@@ -358,6 +358,8 @@ void forward_run(struct forward *f, const struct forward_job *job)
     f->pass.number = ++be->n_numbered;
     be->write(be, f->pass.device_at, f->pass.host_at, lay_out_lists(&unused, NULL, (size_t)f->pass.rows));
     be->embed(be, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->embedding, f->pass.device.ids);
+    if (e->scale)
+        be->scale_columns(be, f->x, f->pass.n, c->d_model, e->scale);
     for (int l = 0; l < c->n_layers; l++) {
         fill_cache(f, job, l);
         if (job->end == FORWARD_OUTPUT || l < c->n_layers - 1)

@@ -232,6 +232,29 @@ static int load_mlp(struct loader *l, int i, struct err *err)
     return to->down ? 0 : err->code;
 }
 
+/* The last norm, which divides logits where the model does, and the factors of the embedding. */
+static int load_factors(struct loader *l, struct err *err)
+{
+    struct engine *e = l->engine;
+    const size_t D = (size_t)e->config.d_model, bytes = D * sizeof(float);
+    const double *m = e->config.multiplier;
+    float *v = (float *)(void *)l->space;
+
+    if (load_vector(l, (struct group){ TENSOR_NORM, 1 }, 0, &e->norm, err))
+        return err->code;
+    if (m[MULTIPLY_EMBEDDING] == 0)
+        return 0;
+    for (size_t i = 0; i < D; i++)
+        v[i] = (float)((double)v[i] / m[DIVIDE_LOGITS]);
+    e->backend->write(e->backend, e->norm, v, bytes);
+    for (size_t i = 0; i < D; i++)
+        v[i] = (float)(m[MULTIPLY_EMBEDDING] / m[MULTIPLY_RESIDUAL]);
+    e->scale = e->backend->alloc(e->backend, bytes, err);
+    if (e->scale)
+        e->backend->write(e->backend, e->scale, v, bytes);
+    return e->scale ? 0 : err->code;
+}
+
 /* The tensors outside the layers. */
 static int load_ends(struct loader *l, struct err *err)
 {
@@ -240,7 +263,7 @@ static int load_ends(struct loader *l, struct err *err)
     if (!embedding_is_head(e) && load_embedding(l, err))
         return err->code;
     model_forget(e->model);
-    if (load_vector(l, (struct group){ TENSOR_NORM, 1 }, 0, &e->norm, err))
+    if (load_factors(l, err))
         return err->code;
     e->head = load_weight(l, (struct group){ TENSOR_HEAD, 1 }, 0, err);
     if (e->head && !e->embedding.at)
@@ -309,6 +332,7 @@ void weights_free(struct engine *e)
         be->free(be, e->embedding.at);
     be->weight_free(be, e->head);
     be->free(be, e->norm);
+    be->free(be, e->scale);
     free(e->layer);
     e->layer = NULL;
 }
@@ -363,7 +387,8 @@ static struct weight_bytes ends_bytes(const struct engine *e)
 {
     const struct model_config *c = &e->config;
     size_t rows = numbers_of(c, TENSOR_EMBEDDING) * dtype_size(e->backend->dtype);
-    struct weight_bytes all = { .kept = pool_size((size_t)c->d_model * sizeof(float)) +
+    const size_t vectors = c->multiplier[MULTIPLY_EMBEDDING] > 0 ? 2 : 1;
+    struct weight_bytes all = { .kept = vectors * pool_size((size_t)c->d_model * sizeof(float)) +
                                         (embedding_is_head(e) ? 0 : pool_size(rows)) };
 
     add_weights(&all, e->backend, (struct tensor_shape){ c->n_vocab, c->d_model }, 1);

@@ -192,7 +192,8 @@ static void lay_out(struct cache *c, int n_tokens, int window)
                                 .window_q = c->window_q,
                                 .column_sums = sums,
                                 .repeat_max = repeat,
-                                .n_head = HEAD };
+                                .n_head = HEAD,
+                                .scale = 1 / sqrtf((float)K) };
 }
 
 bool cache_open(struct cache *c, const char *backend, const char *dtype, int n_tokens)

@@ -127,6 +127,24 @@ Test(model_family, a_part_of_a_head_may_be_rotated)
     refuses("qwen3", ",\"partial_rotary_factor\":0.5", "field 'partial_rotary_factor' is 0.5");
 }
 
+Test(model_family, granite_multiplies_and_smollm3_does_not_rotate_all_layers)
+{
+    struct model_config c = config_of("granite", ",\"embedding_multiplier\":12,\"attention_multiplier\":0.0625");
+
+    cr_assert(c.multiplier[MULTIPLY_EMBEDDING] == 12 && c.multiplier[MULTIPLY_SCORES] == 0.0625);
+    cr_assert(c.multiplier[MULTIPLY_RESIDUAL] == 1 && c.multiplier[DIVIDE_LOGITS] == 1);
+    refuses("granite", ",\"logits_scaling\":0", "field 'logits_scaling' is 0");
+    refuses("llama", ",\"residual_multiplier\":0.22", "field 'residual_multiplier' has a value");
+    refuses("llama", ",\"no_rope_layers\":[1,1,1,0]", "field 'no_rope_layers' has a value");
+    c = config_of("smollm3", ""); /* of 4 layers */
+    cr_assert(model_rotates(&c, 2) && !model_rotates(&c, 3) && c.rope_theta == 2e6);
+    c = config_of("smollm3", ",\"no_rope_layer_interval\":2");
+    cr_assert(model_rotates(&c, 0) && !model_rotates(&c, 1) && !model_rotates(&c, 3));
+    c = config_of("smollm3", ",\"no_rope_layers\":[0,1,1,1]");
+    cr_assert(!model_rotates(&c, 0) && model_rotates(&c, 3));
+    refuses("smollm3", ",\"no_rope_layers\":[0,1]", "field 'no_rope_layers' is not a list of 4 numbers");
+}
+
 #define YARN "\"type\":\"yarn\",\"factor\":4.0"
 
 Test(model_family, yarn_has_the_defaults_of_transformers)

@@ -59,6 +59,13 @@ FAMILIES = {
                              original_max_position_embeddings=64, rope_scaling=longrope(12)),
     "phi-3-longrope": family("phi3", 2, 64, 2, 2, 32, 80, sliding_window=None, original_max_position_embeddings=2048,
                              rope_scaling=longrope(16)),
+    "granite": family("granite", 2, 64, 4, 2, 16, 96, embedding_multiplier=12.0, residual_multiplier=0.22,
+                      attention_multiplier=0.0625 / 2, logits_scaling=8.0, attention_bias=False, mlp_bias=False,
+                      tie_word_embeddings=True),
+    "smollm3": family("smollm3", 5, 64, 4, 2, 16, 96, rope_theta=5000000.0, no_rope_layers=[1, 1, 1, 0, 1],
+                      no_rope_layer_interval=4, use_sliding_window=False, sliding_window=None, tie_word_embeddings=True),
+    "seed-oss": family("seed_oss", 2, 64, 4, 2, 32, 96, rope_theta=1e7, attention_bias=True, attention_out_bias=False,
+                       mlp_bias=False),
 }
 # Long prompts: the same, with the number of tokens.
 LONG = {
@@ -74,7 +81,8 @@ LONG = {
                                      rope_scaling=longrope(12), tie_word_embeddings=True)),
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-             "phi3": "phi3", "mixtral": "llama"}
+             "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss"}
+PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 
 
 PROMPT, CONTEXT, NEW, POSITIONS, LAST = 150, 100, 20, (0, 1, 6, 7, 63, 64, 127), 8
@@ -107,7 +115,7 @@ def matrices(c):
                 if c["model_type"] == "qwen2" or c.get("attention_bias"):
                     yield f"{at}self_attn.{name}_proj.bias", (n,)
         yield at + "self_attn.o_proj.weight", (D, q)
-        if c.get("attention_bias"):
+        if c.get("attention_bias") and "attention_out_bias" not in c:
             yield at + "self_attn.o_proj.bias", (D,)
         if c["model_type"].startswith("qwen3"):
             yield at + "self_attn.q_norm.weight", (K,)
@@ -224,7 +232,9 @@ def gguf_tensors(name, tensors):
     c, out = FAMILIES[name], {}
     for tensor, (shape, values) in tensors.items():
         own = gguf_name(tensor)
-        if GGUF_ARCH[c["model_type"]] == "llama" and (".q_proj." in tensor or ".k_proj." in tensor):
+        if c["model_type"] == "seed_oss":
+            own = own.replace("ffn_norm", "post_attention_norm")
+        if GGUF_ARCH[c["model_type"]] in PAIRS and (".q_proj." in tensor or ".k_proj." in tensor):
             heads = c["num_attention_heads" if ".q_proj." in tensor else "num_key_value_heads"]
             values = paired(values, heads, shape[1] if len(shape) > 1 else 1)
         if ".experts." in tensor:
@@ -271,6 +281,10 @@ def gguf_keys(name):
     if "num_experts" in c:
         keys |= {f"{arch}.expert_count": c["num_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"],
                  f"{arch}.expert_feed_forward_length": c["moe_intermediate_size"]}
+    if "logits_scaling" in c:
+        keys |= {f"{arch}.{own}": c[name] for name, own in (
+            ("embedding_multiplier", "embedding_scale"), ("residual_multiplier", "residual_scale"),
+            ("attention_multiplier", "attention.scale"), ("logits_scaling", "logit_scale"))}
     if "num_local_experts" in c:
         keys |= {f"{arch}.expert_count": c["num_local_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"]}
     if arch == "phi3":

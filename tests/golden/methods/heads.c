@@ -14,6 +14,7 @@
 #include "variants/variant.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -144,6 +145,7 @@ static int run(const char *text, struct err *err)
     full.shape = (struct kv_shape){ size[L], size[H], size[G], size[K], DTYPE_F32 };
     full.n_tokens = size[T];
     full.window = size[W];
+    full.scale = 1 / sqrtf((float)size[K]);
     read_cache(&full);
     struct compressor *c = compressor_new(&full, (const struct config *const[]){ &config }, 1, err);
     if (!c || compressor_variant(c, &config, VARIANT_PAYLOAD, &v, err))
