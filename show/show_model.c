@@ -76,6 +76,8 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
     sheet_bytes(s, "weights_bytes", bytes);
     sheet_bytes(s, "kv_per_token_bytes", kv_bytes(&kv, 1));
     sheet_text(s, "model_digest", digest);
+    if (model_n_left_out(m) > 0)
+        sheet_int(s, "tensors_of_pictures_left_out", model_n_left_out(m));
     sheet_table(s, "tensors", tensor_columns, 4);
     for (int i = 0; i < model_n_tensors(m); i++) {
         const struct tensor *t = model_tensor(m, i);

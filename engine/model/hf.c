@@ -94,15 +94,37 @@ static int check_plain(const struct model_family *f, const struct json *config, 
     return 0;
 }
 
+/* Where pictures are another model's, the config of the text is text_config, in older folders the whole. Its model_type
+ * is that of a family, or the outer one with "_text". */
+static int read_text_family(struct model *m, const char *outer, struct err *err)
+{
+    const struct json *inner = json_get(m->json, "text_config");
+    const char *type = m->family->text;
+    char own[80];
+
+    m->pictures = true;
+    if (json_is_object(inner)) {
+        m->text = inner;
+        if (json_may_text(inner, "model_type", &type, err))
+            return err->code;
+    }
+    snprintf(own, sizeof(own), "%s_text", outer);
+    m->family = model_family(strcmp(type, own) == 0 ? m->family->text : type, err);
+    return m->family ? 0 : err->code;
+}
+
 static int read_family(struct model *m, struct err *err)
 {
     const char *type = NULL;
 
+    m->text = m->json;
     if (json_want_text(m->json, "model_type", &type, err))
         return err->code;
     m->family = model_family(type, err);
-    if (!m->family)
+    if (!m->family || (m->family->text && read_text_family(m, type, err)))
         return err->code;
+    if (m->family->text)
+        return err_set(err, ERR_FORMAT, "the text model is of type '%.64s' again", m->family->name);
     m->config.roles = m->family->roles;
     snprintf(m->config.arch, sizeof(m->config.arch), "%s", type);
     return 0;
@@ -117,7 +139,7 @@ static int read_biases(struct model *m, struct err *err)
     } field[] = { { "attention_bias", m->family->bias }, { "mlp_bias", m->family->mlp_bias } };
 
     for (size_t i = 0; i < sizeof(field) / sizeof(*field); i++) {
-        if (hf_plain(json_get(m->json, field[i].name), 0))
+        if (hf_plain(json_get(m->text, field[i].name), 0))
             continue;
         if (!field[i].roles)
             return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", field[i].name);
@@ -169,7 +191,7 @@ static int read_multipliers(struct model *m, struct err *err)
     for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++) {
         double *v = &m->config.multiplier[i];
         *v = 1;
-        if (json_may_real(m->json, model_multipliers[i], v, err))
+        if (json_may_real(m->text, model_multipliers[i], v, err))
             return err->code;
         if (*v == 0)
             return err_set(err, ERR_FORMAT, "field '%s' is 0", model_multipliers[i]);
@@ -180,10 +202,10 @@ static int read_multipliers(struct model *m, struct err *err)
 /* Which layers are rotated: a list of 0 and 1, or all but every so many. */
 static int read_unrotated(struct model *m, struct err *err)
 {
-    const struct json *list = json_get(m->json, "no_rope_layers");
+    const struct json *list = json_get(m->text, "no_rope_layers");
     int n, l = 0;
 
-    if (!m->family->unrotated || hf_int(m->json, "no_rope_layer_interval", m->family->unrotated, &n, err))
+    if (!m->family->unrotated || hf_int(m->text, "no_rope_layer_interval", m->family->unrotated, &n, err))
         return m->family->unrotated ? err->code : 0;
     if (!list || json_is_null(list)) {
         model_unrotate(&m->config, n);
@@ -219,8 +241,8 @@ static int sliding_layers(const struct model *m, int *n, struct err *err)
 {
     int first = 0;
 
-    if (count_sliding(m->json, n, err) ||
-        (json_get(m->json, "max_window_layers") && hf_int(m->json, "max_window_layers", INT_MAX, &first, err)))
+    if (count_sliding(m->text, n, err) ||
+        (json_get(m->text, "max_window_layers") && hf_int(m->text, "max_window_layers", INT_MAX, &first, err)))
         return err->code;
     if (*n < 0)
         *n = first < m->config.n_layers ? m->config.n_layers - first : 0;
@@ -230,16 +252,16 @@ static int sliding_layers(const struct model *m, int *n, struct err *err)
 /* A folder without these fields has the defaults of its family's class in transformers. */
 static int read_window(struct model *m, struct err *err)
 {
-    const struct json *used = json_get(m->json, "use_sliding_window"), *given = json_get(m->json, "sliding_window");
+    const struct json *used = json_get(m->text, "use_sliding_window"), *given = json_get(m->text, "sliding_window");
     int window = INT_MAX, n_sliding;
 
-    if (sliding_layers(m, &n_sliding, err) || hf_int(m->json, "sliding_window", INT_MAX, &window, err))
+    if (sliding_layers(m, &n_sliding, err) || hf_int(m->text, "sliding_window", INT_MAX, &window, err))
         return err->code;
     if (window == 0)
         return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
     if (!given && m->family->window > 0)
         window = m->family->window;
-    if (json_get(m->json, "layer_types") && n_sliding > 0 && window == INT_MAX)
+    if (json_get(m->text, "layer_types") && n_sliding > 0 && window == INT_MAX)
         return err_set(err, ERR_FORMAT, "field 'layer_types' has 'sliding_attention' without a 'sliding_window'");
     if (n_sliding > 0 && (json_is_bool(used) ? json_true(used) : m->family->window_used))
         model_limit_window(&m->config, window);
@@ -259,10 +281,10 @@ static int read_quant(struct model *m, struct err *err)
 /* The type that other engines compute in; this one uses the backend's. transformers 5 shortened the field's name. */
 static void read_dtype(struct model *m)
 {
-    const char *dtype = json_text(json_get(m->json, "dtype"));
+    const char *dtype = json_text(json_get(m->text, "dtype"));
 
     if (!dtype)
-        dtype = json_text(json_get(m->json, "torch_dtype"));
+        dtype = json_text(json_get(m->text, "torch_dtype"));
     if (dtype && strlen(dtype) < sizeof(m->config.dtype))
         memcpy(m->config.dtype, dtype, strlen(dtype) + 1);
 }
@@ -281,12 +303,14 @@ int hf_config_read(struct model *m, struct err *err)
     struct model_config *c = &m->config;
     double eps;
 
-    if (read_family(m, err) || check_plain(m->family, m->json, err) || read_biases(m, err) ||
-        read_shape(m, m->json, err) || read_multipliers(m, err) || read_unrotated(m, err) || hf_rope_read(m, err) ||
-        read_window(m, err) || read_quant(m, err) || json_want_real(m->json, "rms_norm_eps", &eps, err))
+    if (read_family(m, err) || check_plain(m->family, m->json, err) || check_plain(m->family, m->text, err) ||
+        read_biases(m, err) || read_shape(m, m->text, err) || read_multipliers(m, err) || read_unrotated(m, err) ||
+        hf_rope_read(m, err) || read_window(m, err) || read_quant(m, err) ||
+        json_want_real(m->text, "rms_norm_eps", &eps, err))
         return err_wrap(err, "'%s/config.json'", m->path);
     c->norm_eps = (float)eps;
-    c->tied = json_true(json_get(m->json, "tie_word_embeddings"));
+    c->tied =
+        json_true(json_get(m->text, "tie_word_embeddings")) || json_true(json_get(m->json, "tie_word_embeddings"));
     read_dtype(m);
     hf_set_name(m);
     return 0;
@@ -404,12 +428,35 @@ static bool tensor_of(struct tensor *out, const struct st_tensor *t)
     return true;
 }
 
+/* The name of a tensor in the text's model: without "language_model." before it or after "model."; NULL: a tensor of
+ * the model for pictures. */
+static const char *text_name(char out[MODEL_TENSOR_NAME], const char *name)
+{
+    static const char *const pictures[] = { "visual.", "vision_tower.", "vision_model.", "multi_modal_projector." };
+    static const char outer[] = "model.", inner[] = "language_model.";
+    const char *rest = strncmp(name, outer, strlen(outer)) == 0 ? name + strlen(outer) : name;
+
+    for (size_t i = 0; i < sizeof(pictures) / sizeof(*pictures); i++)
+        if (strncmp(rest, pictures[i], strlen(pictures[i])) == 0)
+            return NULL;
+    if (strncmp(rest, inner, strlen(inner)) != 0)
+        return name;
+    snprintf(out, MODEL_TENSOR_NAME, "%s%s", rest == name ? "" : outer, rest + strlen(inner));
+    return out;
+}
+
 static int add_tensor(struct model *m, const struct st_tensor *from, struct err *err)
 {
+    char own[MODEL_TENSOR_NAME];
+    const char *name = m->pictures ? text_name(own, from->name) : from->name;
     struct tensor t;
 
+    if (!name) {
+        m->n_left_out++;
+        return 0;
+    }
     if (tensor_of(&t, from))
-        return model_add(m, t.name, &t, err);
+        return model_add(m, name, &t, err);
     if (model_tensor_is_harmless(from->name))
         return 0;
     return err_set(err, ERR_FORMAT, "tensor '%s' of type %s and %d dimensions is not supported", from->name,

@@ -23,6 +23,7 @@ static const struct {
 
 #define OF(scaling) (1u << (scaling))
 #define ANY         (~0u)
+#define PICTURES    (1u << 31) // where pictures are another model's
 
 /* The fields of a description, and the scalings that read each; under others a field must be absent, null or plain. */
 static const struct {
@@ -45,19 +46,22 @@ static const struct {
     { "mscale", OF(ROPE_YARN), (double)NAN },
     { "mscale_all_dim", OF(ROPE_YARN), (double)NAN },
     { "truncate", OF(ROPE_YARN), (double)NAN },
+    { "mrope_section", PICTURES, (double)NAN }, // how the positions of pictures are split; in a text all are equal
+    { "mrope_interleaved", PICTURES, (double)NAN },
     { "short_factor", OF(ROPE_LONGROPE), (double)NAN },
     { "long_factor", OF(ROPE_LONGROPE), (double)NAN },
 };
 
-static int check_fields(const struct json *from, enum rope_scaling scaling, struct err *err)
+static int check_fields(const struct model *m, const struct json *from, enum rope_scaling scaling, struct err *err)
 {
+    const unsigned kind = OF(scaling) | (m->pictures ? PICTURES : 0);
     const size_t n = sizeof(fields) / sizeof(*fields);
 
     for (const struct json *f = json_first(from); f; f = json_next(f)) {
         size_t i = 0;
         while (i < n && strcmp(fields[i].name, json_name(f)) != 0)
             i++;
-        if (i < n ? !(fields[i].scalings & OF(scaling)) && !hf_plain(f, fields[i].plain) : !json_is_null(f))
+        if (i < n ? !(fields[i].scalings & kind) && !hf_plain(f, fields[i].plain) : !json_is_null(f))
             return err_set(err, ERR_FORMAT, "rotary scaling with '%.64s' is not supported", json_name(f));
     }
     return 0;
@@ -154,9 +158,9 @@ static int read_longrope(struct model *m, struct model_config *c, const struct j
 static int read_original(const struct model *m, struct model_config *c, const struct json *from, struct err *err)
 {
     const char *name = "original_max_position_embeddings";
-    const struct json *top = json_get(m->json, name);
+    const struct json *top = json_get(m->text, name);
 
-    return hf_int(top && !json_is_null(top) ? m->json : from, name, c->rope_scaling == ROPE_LLAMA3 ? 0 : c->max_tokens,
+    return hf_int(top && !json_is_null(top) ? m->text : from, name, c->rope_scaling == ROPE_LLAMA3 ? 0 : c->max_tokens,
                   &c->rope_original, err);
 }
 
@@ -167,6 +171,8 @@ static int read_type(const struct model *m, struct model_config *c, const struct
 
     if (json_may_text(from, "type", &type, err) || json_may_text(from, "rope_type", &type, err))
         return err->code;
+    if (m->pictures && strcmp(type, "mrope") == 0)
+        type = "default";
     while (i < sizeof(types) / sizeof(*types) && strcmp(types[i].name, type) != 0)
         i++;
     if (i == sizeof(types) / sizeof(*types))
@@ -181,7 +187,7 @@ static int read_type(const struct model *m, struct model_config *c, const struct
 static int read_scaling(struct model *m, struct model_config *c, const struct json *from, struct err *err)
 {
     if (json_may_real(from, "rope_theta", &c->rope_theta, err) || read_type(m, c, from, err) ||
-        check_fields(from, c->rope_scaling, err) || read_partial(m, c, from, err))
+        check_fields(m, from, c->rope_scaling, err) || read_partial(m, c, from, err))
         return err->code;
     switch (c->rope_scaling) {
     case ROPE_PLAIN: return 0;
@@ -212,13 +218,13 @@ static bool same_rope(const struct model_config *a, const struct model_config *b
 
 int hf_rope_read(struct model *m, struct err *err)
 {
-    const struct json *parameters = json_get(m->json, "rope_parameters"), *scaling = json_get(m->json, "rope_scaling");
+    const struct json *parameters = json_get(m->text, "rope_parameters"), *scaling = json_get(m->text, "rope_scaling");
     struct model_config *c = &m->config;
 
     c->rope_theta = m->family->theta > 0 ? m->family->theta : 10000;
     c->rope_attention = 1;
     c->rotary = c->head_dim;
-    if (json_may_real(m->json, "rope_theta", &c->rope_theta, err) || read_partial(m, c, m->json, err))
+    if (json_may_real(m->text, "rope_theta", &c->rope_theta, err) || read_partial(m, c, m->text, err))
         return err->code;
     struct model_config old = *c;
     if (!json_is_object(parameters))

@@ -544,6 +544,11 @@ bool model_is_f32(const struct model *m)
 
 /* ---- tensors ----------------------------------------------------------- */
 
+int model_n_left_out(const struct model *m)
+{
+    return m->n_left_out;
+}
+
 int model_n_tensors(const struct model *m)
 {
     return m->n_tensors;

@@ -11,7 +11,8 @@
  * of config.json that departs from its family. A sliding window cannot be applied to a compressed cache; within the
  * window it changes nothing, so it shortens max_tokens.
  *
- * To read another family: (1) its row in families[] of engine/model/model_family.c (2) its keys in known_keys[] of
+ * To read another family: (1) its row in families[] of engine/model/model_family.c, with the names of tensors and fields
+ * that differ; where its arithmetic exists only (5) and (6) follow (2) its keys in known_keys[] of
  * engine/model/model_gguf.c and dangerous[] of engine/model/hf.c (3) tensors of new roles in model_roles[] of
  * engine/model/model.c, read in engine/transformer/weights.c (4) what the forward pass does differently in
  * engine/transformer/forward.c (5) a row in FAMILIES of tests/golden/families/families.py; tests/golden/families/oracle
@@ -208,6 +209,9 @@ void model_forget(const struct model *m);
 
 /* How many threads read tensors; default: parallel_threads(). */
 void model_set_threads(struct model *m, int n);
+
+/* Tensors of a folder's model for pictures, which no text needs. */
+int model_n_left_out(const struct model *m);
 
 /* All tensors in file order, for evp-show; borrowed. */
 int model_n_tensors(const struct model *m);

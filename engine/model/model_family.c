@@ -76,6 +76,10 @@ static const struct model_family families[] = {
       .theta = 1e6,
       .window_used = true },
     { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .longrope = true, .window_used = true },
+    { .name = "mistral3", .text = "mistral" },
+    { .name = "qwen2_vl", .gguf = "qwen2vl", .text = "qwen2" },
+    { .name = "qwen2_5_vl", .text = "qwen2" },
+    { .name = "qwen3_vl", .gguf = "qwen3vl", .text = "qwen3" },
 };
 
 const char *const model_multipliers[MULTIPLIERS] = { "embedding_multiplier", "residual_multiplier",
@@ -99,16 +103,49 @@ const char *family_gguf_tensor(const struct model_family *f, enum tensor_role ro
     return f->gguf_tensor[role] ? f->gguf_tensor[role] : model_roles[role].gguf_name;
 }
 
-/* Refused, with the reason. Names in both containers begin with `begin`. */
+#define SLIDING  "layers with a sliding window between others without are not computed"
+#define STATES   "layers with a state in place of keys and values are not computed"
+#define LATENT   "attention over a latent of keys and values (MLA) is not computed"
+#define AFTER    "norms after attention and MLP are not computed"
+#define SHARED   "a shared expert is not computed"
+#define SIGMOID  "a router that weighs experts by sigmoids is not computed"
+#define TOGETHER "experts that lie in one tensor are not read"
+
+/* Refused, with the reason. Names in both containers begin with `begin`; the first that fits counts. */
 static const struct {
     const char *begin, *why;
 } refused[] = {
-    { "gemma2", "its soft-capped scores and sliding layers cannot be exact over a compressed cache" },
-    { "gemma3", "its sliding layers cannot be exact over a compressed cache" },
-    { "gemma", "its norms and activation differ from Llama's" },
-    { "qwen2moe", "it has a shared expert" },
-    { "qwen2_moe", "it has a shared expert" },
-    { "phimoe", "its routing differs from Qwen3's" },
+    { "deepseek2", LATENT },
+    { "deepseek_v", LATENT },
+    { "exaone4", AFTER },
+    { "falcon_h1", STATES },
+    { "gemma2", "soft-capped scores are not computed" },
+    { "gemma3", SLIDING },
+    { "gemma4", SLIDING },
+    { "gemma", "its norms and activation differ from Llama's and are not computed" },
+    { "glm4_moe", SIGMOID },
+    { "glm4moe", SIGMOID },
+    { "glm4", AFTER },
+    { "gpt-oss", SLIDING },
+    { "gpt_oss", SLIDING },
+    { "granitehybrid", STATES },
+    { "granitemoehybrid", STATES },
+    { "granitemoe", TOGETHER },
+    { "kimi_k2", LATENT },
+    { "llama4", "layers that attend to chunks of the text are not computed" },
+    { "mamba", STATES },
+    { "minimax-m2", SIGMOID },
+    { "minimax_m2", SIGMOID },
+    { "ministral3", "scores that grow with the position are not computed" },
+    { "nemotron_h", STATES },
+    { "olmo2", AFTER },
+    { "phimoe", "its routing and its norms with biases are not computed" },
+    { "qwen2_moe", SHARED },
+    { "qwen2moe", SHARED },
+    { "qwen3_5", STATES },
+    { "qwen3_next", STATES },
+    { "qwen3next", STATES },
+    { "qwen3_vl_moe", TOGETHER },
 };
 
 static int refuse(const char *name, struct err *err)
@@ -116,9 +153,10 @@ static int refuse(const char *name, struct err *err)
     for (size_t i = 0; i < sizeof(refused) / sizeof(*refused); i++)
         if (strncmp(name, refused[i].begin, strlen(refused[i].begin)) == 0)
             return err_set(err, ERR_FORMAT, "architecture '%.64s' is not supported: %s", name, refused[i].why);
-    return err_set(err, ERR_FORMAT,
-                   "architecture '%.64s' is not supported (llama, mistral, qwen2, qwen3, qwen3_moe and phi3 are)",
-                   name);
+    err_set(err, ERR_FORMAT, "architecture '%.64s' is not supported; these are:", name);
+    for (size_t i = 0; i < sizeof(families) / sizeof(*families); i++)
+        err_add(err, " %s", families[i].name);
+    return err->code;
 }
 
 const struct model_family *model_family(const char *name, struct err *err)

@@ -284,6 +284,12 @@ static int check_key(const struct gguf *g, const char *key, size_t i, struct err
     return 0;
 }
 
+/* Keys that say how pictures come into the text's model. */
+static bool is_of_pictures(const char *name)
+{
+    return strcmp(name, "rope.dimension_sections") == 0 || strcmp(name, "n_deepstack_layers") == 0;
+}
+
 static bool is_multiplier(const struct model *m, const char *name)
 {
     for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++)
@@ -304,6 +310,8 @@ static int check_keys(const struct model *m, const struct gguf *g, struct err *e
             continue;
         while (i < n && strcmp(known_keys[i].name, key + prefix) != 0)
             i++;
+        if (m->pictures && is_of_pictures(key + prefix))
+            continue;
         if (i == n)
             return err_set(err, ERR_FORMAT, "key '%.128s' is not supported", key);
         if (is_multiplier(m, key + prefix))
@@ -340,6 +348,9 @@ static int read_arch(struct model *m, const struct gguf *g, struct err *err)
     if (!m->family)
         return err->code;
     snprintf(c->arch, sizeof(c->arch), "%s", m->family->gguf);
+    m->pictures = m->family->text;
+    if (m->pictures)
+        m->family = model_family(m->family->text, err);
     snprintf(c->name, sizeof(c->name), "%.*s", text_view_width(name, 64), name.at);
     return read_mixed(m, g, err);
 }

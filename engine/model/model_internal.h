@@ -41,6 +41,7 @@ void model_unrotate(struct model_config *c, int n);
 struct model_family {
     const char *name;  // Hugging Face's model_type
     const char *gguf;  // GGUF's architecture; NULL: GGUF files name another family
+    const char *text;  // the family of its text model, which has all the rest: pictures are another model's
     const char *mixed; // the family of this architecture's GGUF files that have experts
     unsigned roles;    // of its tensors
     unsigned bias;     // roles present if config.json's attention_bias is true, or if the file has them
@@ -107,8 +108,11 @@ struct model {
     struct tensor *tensor;
     int n_tensors;
 
-    const struct model_family *family;
-    float *rope_divisors; // of the config
+    const struct model_family *family; // of the text
+    bool pictures;                     // the folder has another model for pictures
+    const struct json *text;           // in json: the config of the text
+    int n_left_out;                    // tensors of the model for pictures
+    float *rope_divisors;              // of the config
 
     /* one of the two containers */
     struct file_map map;

@@ -137,8 +137,8 @@ static int open_all(struct engine *e, const char *model, bool no_weights, struct
     if (!e->model)
         return err->code;
     e->config = *model_config(e->model);
-    /* Where what a layer adds is multiplied, the residual is kept divided by it: norms do not see a factor, their epsilon
-     * does. */
+    /* Where what a layer adds is multiplied, the residual is kept divided by it: norms do not see a factor, their
+     * epsilon does. */
     const double residual = e->config.multiplier[MULTIPLY_RESIDUAL];
     if (residual > 0)
         e->config.norm_eps = (float)((double)e->config.norm_eps / (residual * residual));

@@ -49,12 +49,59 @@ static void refuses(const char *family, const char *fields, const char *why)
 
 Test(model_family, others_are_refused_with_the_reason)
 {
-    refuses("gemma2", "",
-            "architecture 'gemma2' is not supported: its soft-capped scores and sliding layers cannot be");
-    refuses("gemma3_text", "", "its sliding layers cannot be exact over a compressed cache");
-    refuses("qwen2_moe", "", "it has a shared expert");
-    refuses("mamba", "",
-            "architecture 'mamba' is not supported (llama, mistral, qwen2, qwen3, qwen3_moe and phi3 are)");
+    static const char *const why[][2] = {
+        { "deepseek_v3", "attention over a latent of keys and values (MLA) is not computed" },
+        { "deepseek2", "attention over a latent of keys and values (MLA) is not computed" },
+        { "exaone4", "norms after attention and MLP are not computed" },
+        { "falcon_h1", "layers with a state in place of keys and values are not computed" },
+        { "gemma", "its norms and activation differ from Llama's and are not computed" },
+        { "gemma2", "soft-capped scores are not computed" },
+        { "gemma3_text", "layers with a sliding window between others without are not computed" },
+        { "gemma4", "layers with a sliding window between others without are not computed" },
+        { "glm4", "norms after attention and MLP are not computed" },
+        { "glm4_moe", "a router that weighs experts by sigmoids is not computed" },
+        { "gpt_oss", "layers with a sliding window between others without are not computed" },
+        { "granitemoe", "experts that lie in one tensor are not read" },
+        { "granitemoehybrid", "layers with a state in place of keys and values are not computed" },
+        { "kimi_k2", "attention over a latent of keys and values (MLA) is not computed" },
+        { "llama4", "layers that attend to chunks of the text are not computed" },
+        { "mamba2", "layers with a state in place of keys and values are not computed" },
+        { "minimax_m2", "a router that weighs experts by sigmoids is not computed" },
+        { "ministral3", "scores that grow with the position are not computed" },
+        { "nemotron_h", "layers with a state in place of keys and values are not computed" },
+        { "olmo2", "norms after attention and MLP are not computed" },
+        { "phimoe", "its routing and its norms with biases are not computed" },
+        { "qwen2_moe", "a shared expert is not computed" },
+        { "qwen3_5", "layers with a state in place of keys and values are not computed" },
+        { "qwen3_next", "layers with a state in place of keys and values are not computed" },
+        { "qwen3_vl_moe", "experts that lie in one tensor are not read" },
+    };
+
+    for (size_t i = 0; i < sizeof(why) / sizeof(*why); i++) {
+        char all[160];
+        snprintf(all, sizeof(all), "architecture '%s' is not supported: %s", why[i][0], why[i][1]);
+        refuses(why[i][0], "", all);
+    }
+    refuses("rwkv", "", "architecture 'rwkv' is not supported; these are: llama mistral qwen2 qwen3");
+}
+
+Test(model_family, a_text_model_may_have_another_one_for_pictures)
+{
+    struct model_config c = config_of("qwen2_5_vl", ",\"vision_config\":{},\"rope_scaling\":{\"type\":\"mrope\","
+                                                    "\"mrope_section\":[16,24,24]}");
+
+    cr_assert(model_has(&c, TENSOR_Q_BIAS) && c.rope_scaling == ROPE_PLAIN && c.max_tokens == 8192);
+    cr_assert_str_eq(c.arch, "qwen2_5_vl");
+    c = config_of("qwen3_vl", ",\"text_config\":{\"model_type\":\"qwen3_vl_text\"," SHAPE ",\"head_dim\":16,"
+                              "\"rope_scaling\":{\"rope_type\":\"default\",\"mrope_interleaved\":true}}");
+    cr_assert(model_has(&c, TENSOR_Q_NORM) && c.head_dim == 16);
+    c = config_of("mistral3", ",\"text_config\":{\"model_type\":\"mistral\"," SHAPE ",\"sliding_window\":null}");
+    cr_assert(c.window == 0 && c.head_dim == 8);
+    refuses("mistral3", ",\"text_config\":{\"model_type\":\"ministral3\"," SHAPE "}", "scores that grow with");
+    refuses("mistral3", ",\"text_config\":{\"model_type\":\"mistral3\"," SHAPE "}", "of type 'mistral3' again");
+    refuses("mistral3", ",\"quantization_config\":{},\"text_config\":{\"model_type\":\"mistral\"," SHAPE "}",
+            "field 'quantization_config' has a value");
+    refuses("qwen3", ",\"rope_scaling\":{\"type\":\"mrope\"}", "rotary scaling 'mrope' is not supported");
 }
 
 Test(model_family, absent_fields_mean_what_the_family_says)

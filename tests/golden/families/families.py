@@ -85,6 +85,9 @@ GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "q
 PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 
 
+# Families whose model is also the text's in folders of these types, with tensors under other names.
+PICTURES = {"mistral": ("mistral3", lambda t: "language_model." + t),
+            "qwen3": ("qwen3_vl", lambda t: t.replace("model.", "model.language_model."))}
 PROMPT, CONTEXT, NEW, POSITIONS, LAST = 150, 100, 20, (0, 1, 6, 7, 63, 64, 127), 8
 STOPS = {0, 2}
 
@@ -325,6 +328,20 @@ def make(name, out):
     else:
         write_gguf(gguf, gguf_keys(name), gguf_tensors(name, tensors))
     return folder, gguf
+
+
+def make_with_pictures(name, out):
+    """The same model as the text's in a folder that has another one for pictures."""
+    outer, rename = PICTURES[name]
+    tensors = {rename(tensor): t for tensor, t in weights(name).items()}
+    tensors["visual.patch_embed.proj.weight"] = (1, 1, 1, 1, 4), array.array("f", [0] * 4)
+    folder = os.path.join(out, outer)
+    write_folder(folder, name, tensors)
+    with open(os.path.join(folder, "config.json")) as f:
+        text = json.load(f)
+    with open(os.path.join(folder, "config.json"), "w") as f:
+        json.dump({"model_type": outer, "text_config": text, "vision_config": {}}, f)
+    return folder
 
 
 def make_long(name, out):
