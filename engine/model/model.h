@@ -11,7 +11,7 @@
  * of config.json that departs from its family. A sliding window cannot be applied to a compressed cache; within the
  * window it changes nothing, so it shortens max_tokens.
  *
- * To read another family: (1) its row in families[] of engine/model/model_family.c, with the names of tensors and fields
+ * To read another family: (1) its row in families[] of engine/model/model_family.c, with names of tensors and fields
  * that differ; where its arithmetic exists only (5) and (6) follow (2) its keys in known_keys[] of
  * engine/model/model_gguf.c and dangerous[] of engine/model/hf.c (3) tensors of new roles in model_roles[] of
  * engine/model/model.c, read in engine/transformer/weights.c (4) what the forward pass does differently in
