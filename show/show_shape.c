@@ -76,11 +76,12 @@ void show_models(struct sheet *s)
     sheet_table(s, "models", columns, sizeof(columns) / sizeof(*columns));
     for (int i = 0; shape_family(i); i++) {
         const struct shape_family *f = shape_family(i);
-        const char *computed = shape_family_profiled(f) ? "yes" : "no";
+        bool profiled = shape_family_profiled(f), served = profiled && !strstr(f->defaults, "unserved=1 ");
         sheet_text(s, NULL, f->title);
         sheet_text(s, NULL, "yes");
-        for (int k = 0; k < 3; k++) // what is profiled can be packed, and what is packed served
-            sheet_text(s, NULL, computed);
+        sheet_text(s, NULL, profiled ? "yes" : "no");
+        sheet_text(s, NULL, profiled ? "yes" : "no"); // what is profiled can be packed
+        sheet_text(s, NULL, served ? "yes" : "no");
         put_names(s, f->types);
         put_names(s, f->gguf);
     }

@@ -1,9 +1,9 @@
 /* shape_family.c - the families whose shape is known, a row each: names, and defaults of absent fields.
  *
  * Most fields mean the same in all families: shape.c reads them in the order of its tables. What a row says: which
- * fields transformers fills in, how wide windows are, and how often a layer has none (sliding_window_pattern). Three
+ * fields transformers fills in, how wide windows are, and how often a layer has none (sliding_window_pattern). Four
  * fields are in no config.json: all_windows (sliding_window, if there is one, is for all layers), every_layer_both
- * (attention and a state), and mlp_matrices (3 unless said). /
+ * (attention and a state), and mlp_matrices (3 unless said); nor is unserved (no adapter takes the payloads). /
  */
 #include "engine/model/shape_internal.h"
 
@@ -19,16 +19,16 @@ static const struct shape_family families[] = {
       "attention_chunk_size=8192 no_rope_layer_interval=4 interleave_moe_layer_step=1 " },
     { "Llama-Nemotron (pruned layers)", "nemotron-nas ", "deci ", "" },
     { "Mistral v0.1 to v0.3, Nemo", "mistral ", "", "all_windows=1 " },
-    { "Mistral Small 3, Ministral 3, Magistral, Devstral", "mistral3 ministral3 ministral pixtral ", "mistral3 ",
-      "all_windows=1 " },
+    { "Mistral Small 3, Magistral, Devstral", "mistral3 ", "", "all_windows=1 " },
+    { "Ministral 3, Pixtral", "ministral3 ministral pixtral ", "mistral3 ", "all_windows=1 " },
     { "Mixtral", "mixtral ", "", "all_windows=1 num_local_experts=8 num_experts_per_tok=2 " },
     { "Qwen2, Qwen2.5, QwQ", "qwen2 ", "qwen2 ", "use_sliding_window=0 " },
-    { "Qwen2-VL, Qwen2.5-VL, Qwen2.5-Omni",
-      "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text qwen2_5_omni qwen2_5_omni_text ", "qwen2vl ",
-      "use_sliding_window=0 " },
+    { "Qwen2-VL, Qwen2.5-VL", "qwen2_vl qwen2_vl_text qwen2_5_vl qwen2_5_vl_text ", "qwen2vl ",
+      "use_sliding_window=0 unserved=1 " },
+    { "Qwen2.5-Omni", "qwen2_5_omni qwen2_5_omni_text ", "", "use_sliding_window=0 " },
     { "Qwen2-MoE", "qwen2_moe ", "qwen2moe ", "use_sliding_window=0 " },
     { "Qwen3", "qwen3 ", "qwen3 ", "use_sliding_window=0 head_dim=128 " },
-    { "Qwen3-VL", "qwen3_vl qwen3_vl_text ", "qwen3vl ", "use_sliding_window=0 head_dim=128 " },
+    { "Qwen3-VL", "qwen3_vl qwen3_vl_text ", "qwen3vl ", "use_sliding_window=0 head_dim=128 unserved=1 " },
     { "Qwen3-MoE, Qwen3-Coder", "qwen3_moe ", "qwen3moe ", "use_sliding_window=0 " },
     { "Qwen3-VL-MoE, Qwen3-Omni", "qwen3_vl_moe qwen3_vl_moe_text qwen3_omni_moe qwen3_omni_moe_text ", "qwen3vlmoe ",
       "use_sliding_window=0 " },
@@ -81,7 +81,8 @@ static const struct shape_family families[] = {
       "sliding_window=4096 sliding_window_pattern=4 tie_word_embeddings=1 " },
     { "OLMo 2 and 3", "olmo2 olmo3 ", "olmo2 ", "sliding_window_pattern=4 " },
     { "EXAONE 4", "exaone4 exaone_moe ", "exaone4 exaone-moe ", "sliding_window=4096 sliding_window_pattern=4 " },
-    { "Granite 3", "granite granitemoe granitemoeshared ", "granite granitemoe ", "" },
+    { "Granite 3", "granite ", "granite ", "" },
+    { "Granite 3 with experts", "granitemoe granitemoeshared ", "granitemoe ", "" },
     { "Granite 4 (hybrid)", "granitemoehybrid ", "granitehybrid ",
       "mamba_n_heads=128 mamba_n_groups=1 mamba_d_state=256 mamba_d_conv=4 mamba_expand=2 " },
     { "Bamba", "bamba ", "",
@@ -95,9 +96,10 @@ static const struct shape_family families[] = {
     { "LFM2", "lfm2 lfm2_moe lfm2_vl ", "lfm2 lfm2moe ",
       "conv_L_cache=3 num_key_value_heads=8 tie_word_embeddings=1 " },
     { "Step-3", "step3p5 step3p7 ", "step35 ", "" },
-    { "Seed-OSS, Hunyuan, InternLM, Ernie 4.5",
-      "seed_oss hunyuan_v1_dense hunyuan_v1_moe internlm2 internlm3 internvl internvl_chat ernie4_5 ernie4_5_moe ",
-      "seed_oss hunyuan-dense hunyuan-moe internlm2 ernie4_5 ernie4_5-moe ", "" },
+    { "Seed-OSS", "seed_oss ", "seed_oss ", "" },
+    { "Hunyuan, InternLM, Ernie 4.5",
+      "hunyuan_v1_dense hunyuan_v1_moe internlm2 internlm3 internvl internvl_chat ernie4_5 ernie4_5_moe ",
+      "hunyuan-dense hunyuan-moe internlm2 ernie4_5 ernie4_5-moe ", "" },
 };
 
 const struct shape_family *shape_family(int i)

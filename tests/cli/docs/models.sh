@@ -6,7 +6,7 @@ import json, re, sys
 
 models = json.load(open("models.json"))["models"]
 rows = [f"| {m['family']} | {', '.join(f'`{t}`' for t in m['model_type'].split())} | "
-        f"{'-' if m['gguf'] == '-' else ', '.join(f'`{t}`' for t in m['gguf'].split())} | {m['sized']} | {m['profiled']} |"
+        f"{'-' if m['gguf'] == '-' else ', '.join(f'`{t}`' for t in m['gguf'].split())} | {m['sized']} | {m['profiled']} | {m['served']} |"
         for m in models]
 text = open(f"{sys.argv[1]}/docs/models.md").read()
 have = re.search(r"\| family \|.*?\n\|[- |]*\n(.*?)\n\n", text, re.S)[1].split("\n")
@@ -17,7 +17,7 @@ for row in rows:
     if row not in have:
         print("not in docs/models.md:", row)
 assert have == rows or not print("another order")
-assert all(m["profiled"] == m["packed"] == m["served"] for m in models)
+assert all(m["profiled"] == m["packed"] >= m["served"] for m in models)
 profiled = "; ".join(m["family"] for m in models if m["profiled"] == "yes")
 if profiled not in open(f"{sys.argv[1]}/README.md").read():
     print("not in README.md:", profiled)
