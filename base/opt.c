@@ -28,7 +28,7 @@
 #endif
 
 /* argp keys of rows without a short name, above any character. */
-enum { KEY = 0x1000, KEY_PRINT = 0x8000, KEY_USAGE };
+enum { KEY = 0x1000, KEY_PRINT = 0x8000, KEY_USAGE, ARG_MAX_SHOWN = 100 };
 
 /* What to print instead of running. */
 enum answer { ANSWER_NONE, ANSWER_TABLE, ANSWER_VERSION };
@@ -165,12 +165,20 @@ static void default_text(const struct opt *o, struct buf *out)
     }
 }
 
+/* A long list of names is in the text, where it can be wrapped. */
+static bool is_long(const struct opt *o)
+{
+    return o->arg && strlen(o->arg) > ARG_MAX_SHOWN;
+}
+
 /* "help text [default]" for argp, which wraps it. */
 static char *help_text(const struct opt *o)
 {
     struct buf text = { 0 }, def = { 0 };
 
     buf_adds(&text, o->help);
+    for (const char *name = is_long(o) ? o->arg : ""; *name; name += strcspn(name, "|") + (strchr(name, '|') != NULL))
+        buf_printf(&text, "%s%.*s", name == o->arg ? "; NAME is " : ", ", (int)strcspn(name, "|"), name);
     if (o->type == OPT_ENUM || (o->type != OPT_GROUP && o->dst)) {
         default_text(o, &def);
         if (def.n)
@@ -464,7 +472,9 @@ static struct argp_option *argp_table(const struct tool *t)
             .key = o->type == OPT_GROUP ? 0
                    : o->ch              ? o->ch
                                         : KEY + i,
-            .arg = takes_value(o) ? o->arg : NULL,
+            .arg = is_long(o)       ? "NAME"
+                   : takes_value(o) ? o->arg
+                                    : NULL,
             .doc = help_text(o),
         };
     }

@@ -65,7 +65,9 @@ static const struct tool tool = {
     .about =
         "Recognises files by their content: contexts, questions, profiles and utility tables, tiers, manifests, "
         "receipts, frontiers, times, payloads, safetensors files, GGUF models, and folders of models, of embedders and "
-        "of tiers that evp-load has filled. A model may also be ORG/NAME in the Hugging Face cache, or a config.json "
+        "of tiers that evp-load has filled.\n"
+        "\n"
+        "A model may also be ORG/NAME in the Hugging Face cache, or a config.json "
         "alone: then the bytes of its KV cache are shown, and whether it can be profiled.\n"
         "\n"
         "--tokenize adds nothing around the text, whose lines may also end with NUL characters. What looks like a "

@@ -11,6 +11,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, OUT_BEFORE, MAX_OUT };
 
@@ -32,12 +33,15 @@ struct writing {
 
 static void say_next(const struct import_requests *im)
 {
+    const char *writer = request_writer(&im->rq.line);
     char *contexts = file_join(im->folder, files[OUT_CONTEXTS].name);
     char *questions = file_join(im->folder, files[OUT_QUESTIONS].name);
 
     log_info("evp-plan takes the access log: --access %s/%s%s%s%s%s", im->folder, files[OUT_ACCESS].name,
              im->rq.halves ? " --access-before " : "", im->rq.halves ? im->folder : "", im->rq.halves ? "/" : "",
              im->rq.halves ? files[OUT_BEFORE].name : "");
+    if (writer && (strcmp(writer, "vllm") == 0 || strcmp(writer, "sglang") == 0 || strcmp(writer, "llama") == 0))
+        log_info("evp-tiers --for %s, which wrote the log, keeps plans to what it can hold", writer);
     if (contexts && questions)
         next_say("evp-profile", contexts, questions, im->model ? "--model" : "", im->model ? im->model : "", "-o",
                  "profile.h5", NULL);

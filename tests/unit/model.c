@@ -171,8 +171,8 @@ Test(gguf, refuses_tables_that_lie)
     put(entry(&b, "blk.0.ffn_gate.weight") + 20, 12, 4);
     refuses(&b, "'blk.0.ffn_gate.weight': its rows of 32 elements are not whole Q4_K blocks");
     b = tiny();
-    put(entry(&b, "blk.0.ffn_gate.weight") + 20, 23, 4);
-    refuses(&b, "'blk.0.ffn_gate.weight': its type IQ4_XS is not supported");
+    put(entry(&b, "blk.0.ffn_gate.weight") + 20, 16, 4);
+    refuses(&b, "'blk.0.ffn_gate.weight': its type IQ2_XXS is not supported");
     b = tiny();
     put(entry(&b, "blk.0.ffn_gate.weight") + 20, 999, 4);
     refuses(&b, "its type 999 is not supported");

@@ -100,7 +100,7 @@ Test(model_family, a_text_model_may_have_another_one_for_pictures)
     refuses("mistral3", ",\"text_config\":{\"model_type\":\"ministral3\"," SHAPE "}", "scores that grow with");
     refuses("mistral3", ",\"text_config\":{\"model_type\":\"mistral3\"," SHAPE "}", "of type 'mistral3' again");
     refuses("mistral3", ",\"quantization_config\":{},\"text_config\":{\"model_type\":\"mistral\"," SHAPE "}",
-            "field 'quantization_config' has a value");
+            "field 'quant_method' is missing");
     refuses("qwen3", ",\"rope_scaling\":{\"type\":\"mrope\"}", "rotary scaling 'mrope' is not supported");
 }
 

@@ -2,7 +2,7 @@
 # tensor parallelism read; the list of what is placed.
 [ -f "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" ] || skip "no default model"
 . "$TOP/tests/cli/load/python.inc"
-# pack BYTES: the same context under every config, each under a name of its own; BYTES names a file with their sizes.
+# pack BYTES [-v]: the same context under every config, each under a name of its own; BYTES names a file with their sizes.
 pack() {
 	sed -n 1p "$DATA/pack/manifest.jsonl" >manifest.jsonl
 	grep -n . configs | while IFS=: read -r number config; do
@@ -10,7 +10,7 @@ pack() {
 			s/fox/$(printf %02d "$number")/g"
 	done >>manifest.jsonl
 	echo "{\"end\": true, \"rows\": $(grep -c . configs)}" >>manifest.jsonl
-	evp-pack -q --model "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" manifest.jsonl contexts.jsonl -o .
+	evp-pack ${2:--q} --model "$MODELS/SmolLM2-135M-Instruct.Q4_1.gguf" manifest.jsonl contexts.jsonl -o .
 }
 for config in none kivi:bits=4 kivi:bits=2:group=64:residual=64 keydiff:drop=0.5 snapkv:drop=0.2:window=8+kivi:bits=4 \
 	pyramidkv:drop=0.5:window=8 adakv+snapkv:drop=0.5:window=8 adakv+snapkv:drop=0.2:window=8+kivi:bits=2 \
@@ -28,7 +28,7 @@ for number in $(grep -n . configs | cut -d: -f1); do
 done >contexts.jsonl
 sed s/.*/1/ configs >ones
 # Each refusal says the right size.
-pack ones 2>&1 | sed -n "s/.*context '\(..\)'.* takes \([0-9]*\) bytes.*/\1 \2/p" | sort | cut -d ' ' -f 2 >sizes
+pack ones -v 2>&1 | sed -n "s/.*context '\(..\)'.* takes \([0-9]*\) bytes.*/\1 \2/p" | sort | cut -d ' ' -f 2 >sizes
 pack sizes || exit
 mkdir fast slow
 sed -n 1p "$DATA/pack/manifest.jsonl" | sed "s|\[{.*}\]|[{\"name\":\"fast\",\"kind\":\"dram\",\"uri\":\"$PWD/fast\",\"capacity_bytes\":null,\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0},{\"name\":\"slow\",\"kind\":\"dram\",\"uri\":\"$PWD/slow\",\"capacity_bytes\":null,\"read_bytes_per_s\":1e9,\"write_bytes_per_s\":1e9,\"latency_s\":0}]|" >store.jsonl

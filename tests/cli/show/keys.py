@@ -7,7 +7,7 @@ def kv(k,v):
     if isinstance(v,list) and isinstance(v[0],bool): return s(k)+struct.pack('<IIQ',9,7,len(v))+bytes(v)
     if isinstance(v,list): return s(k)+struct.pack('<IIQ',9,5,len(v))+b''.join(struct.pack('<i',x) for x in v)
     return s(k)+struct.pack('<II',4,v)
-def write(path,arch,keys,typ=23):
+def write(path,arch,keys,typ=16):
     allk={'general.architecture':arch,'general.name':path}|{f'{arch}.{k}':v for k,v in keys.items()}
     out=b'GGUF'+struct.pack('<IQQ',3,1,len(allk))+b''.join(kv(k,v) for k,v in allk.items())
     out+=s('token_embd.weight')+struct.pack('<IQQIQ',2,256,4,typ,0)
