@@ -169,7 +169,8 @@ static void iq3_s(const uint8_t *p, size_t n, float *to)
             float d = f16_to_f32(u16_at(p)) * (float)(1 + 2 * (p[106 + b / 2] >> (b % 2 * 4) & 15));
             for (int i = 0; i < 8; i++) {
                 int entry = p[2 + 8 * b + i] | (p[66 + b] >> i & 1) << 8;
-                grid_values(iq3_s_grid[entry], p[74 + 4 * b + i / 2] >> (i % 2 * 4), value, d, to + BLOCK * b + 4 * i);
+                grid_values(iq3_s_grid[entry], (uint32_t)p[74 + 4 * b + i / 2] >> (i % 2 * 4), value, d,
+                            to + BLOCK * b + 4 * i);
             }
         }
 }
