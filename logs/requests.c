@@ -221,11 +221,6 @@ int requests_visit(struct requests *rq, request_visit *each, void *arg, struct e
     return 0;
 }
 
-int requests_visit_again(struct requests *rq, request_visit *each, void *arg, struct err *err)
-{
-    return requests_each(rq, REQUESTS_AGAIN, each, arg, err);
-}
-
 int requests_find(struct requests *rq, struct err *err)
 {
     rq->first = rq->last = (double)NAN;

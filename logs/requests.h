@@ -103,8 +103,6 @@ double requests_again(const struct requests *rq);
 /* Without contexts: reads the logs once, calls each(arg, request) for every request to a wanted model, in the order of
  * the lines, and sets the results up to n_left_out. ERR_FORMAT: the logs hold no request, or too many are left out. */
 int requests_visit(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
-/* Calls each for the same requests again. */
-int requests_visit_again(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;
 
 /* Reads the logs without counting anything, until each() returns other than 0; returns that. */
 int requests_look(struct requests *rq, request_visit *each, void *arg, struct err *err) MUST_CHECK;

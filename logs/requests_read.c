@@ -246,9 +246,15 @@ static int read_log(struct reading *r, struct err *err)
 
 int requests_each(struct requests *rq, enum requests_reading reading, request_visit *each, void *arg, struct err *err)
 {
+    const struct trace_reading *t = &rq->line.trace;
     struct request_line again = { .date = rq->line.date,
                                   .hashes = rq->line.hashes,
-                                  .trace = { .facts = rq->line.trace.facts, .reuse = rq->line.trace.reuse } };
+                                  .bytes_suffice = rq->line.bytes_suffice,
+                                  .trace = { .facts = t->facts,
+                                             .unit = t->unit,
+                                             .found_unit = t->found_unit,
+                                             .block = t->block,
+                                             .reuse = t->reuse } };
     int code = 0;
 
     rq->line.wanted = rq->wanted;

@@ -181,7 +181,7 @@ int gain_log_stamps(struct gain_log *g, struct requests *rq, struct err *err)
 
     if (!stamps_any(&g->stamps))
         return 0;
-    int code = requests_visit_again(rq, take_unstamped, &u, err);
+    int code = requests_look(rq, take_unstamped, &u, err);
     g->stamped.share = chunk * (u.blocks - u.without.tree.n);
     g->stamped.share_now = chunk * (u.blocks_now - g->n_blocks);
     prefix_tree_release(&u.without.tree);

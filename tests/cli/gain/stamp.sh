@@ -1,6 +1,6 @@
-# Prompts that are alike but for something near their beginning: a time, an id of any length, a name, a question in front of its
-# document. evp-gain says what, and what would come again without it; of prompts that begin alike, or have little in common, it says
-# nothing. Models that are not asked for do not count.
+# Prompts that are alike but for something near their beginning: a time, also behind an agent's tools, an id of any length, a name,
+# a question in front of its document. evp-gain says what, and what would come again without it; of prompts that begin alike, or
+# have little in common, it says nothing. Models that are not asked for do not count.
 cat >make.py <<'END'
 import json, random, sys
 kind, n = sys.argv[1], int(sys.argv[2])
@@ -13,7 +13,7 @@ def text(size):
     return out
 manual, books = text(6000), [text(5000) for _ in range(3)]
 for i in range(n):
-    if kind == "time":
+    if kind in ("time", "tools"):
         system = f"You help.\nIt is 2026-11-{10 + i % 18} {i % 24:02}:{i % 60:02}:{(i * 7) % 60:02}.\n" + manual
     elif kind == "id":
         system = "\x1b[31mSession " + "".join(rng.choice("0123456789abcdef-") for _ in range(rng.randint(8, 36))) + "\u202e\n" + manual
@@ -25,10 +25,11 @@ for i in range(n):
         system = manual + f" Now: {i}. "
     else:
         system = text(6000)
-    print(json.dumps({"model": "b" if kind == "model" and i % 2 else "a", "timestamp": 1.7e9 + i,
+    more = {"tools": [{"type": "function", "function": {"name": "look"}}]} if kind == "tools" else {}
+    print(json.dumps(more | {"model": "a", "timestamp": 1.7e9 + i,
                       "messages": [{"role": "system", "content": system}, {"role": "user", "content": text(40)}]}))
 END
-for kind in time id two first alike none; do
+for kind in time tools id two first alike none; do
 	echo "-- $kind"
 	python3 make.py $kind 40 >$kind.jsonl
 	evp-gain $kind.jsonl --model synthetic:llama-3.1-8b --gpu H100 --dram 64G 2>err | grep 'share \|alike'
