@@ -260,10 +260,9 @@ static void say_memory(const struct gain *g)
     char weights[TEXT_SHORT];
 
     if (g->gpus_each > 1)
-        log_warn(
-            "the weights, %s at 2 bytes each, do not fit an %s: each copy is spread over %d GPUs, and there are %d%s",
-            text_bytes(weights, g->weights_bytes), g->logs.model.gpu->name, g->gpus_each, g->n_gpus,
-            g->n_gpus < g->gpus_each ? ": too few" : "");
+        log_warn("the weights, %s, do not fit an %s: each copy is spread over %d GPUs, and there are %d%s",
+                 text_bytes(weights, g->weights_bytes), g->logs.model.gpu->name, g->gpus_each, g->n_gpus,
+                 g->n_gpus < g->gpus_each ? ": too few" : "");
 }
 
 /* With the model, if it has a tokenizer. */
