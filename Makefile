@@ -88,20 +88,22 @@ $B/evicpress.a: $(LIB_O)
 LIBEVICPRESS_DIRS := base codes formats planner loader/store loader/libevicpress
 LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
 LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c)))
+LINK_SO = $(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS)
+LINK_LIBEVICPRESS = $(LINK_SO) -Wl,-soname,libevicpress.so.1 -Wl,--version-script=loader/libevicpress/libevicpress.map \
+                    $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS)
 $B/libevicpress.so: $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map
 	@echo "  LINK    $@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,-soname,libevicpress.so.1 -Wl,--no-undefined -Wl,--as-needed \
-	  -Wl,--version-script=loader/libevicpress/libevicpress.map $(LDFLAGS) $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS) -o $@
+	$(Q)$(LINK_LIBEVICPRESS) -o $@
 	$(Q)ln -sf libevicpress.so $B/libevicpress.so.1
 
 # A medium has hidden copies of the libevicpress objects that it uses.
 $B/libevicpress-objects.a: $(LIBEVICPRESS_O)
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 define medium
-$B/evp-$1.so: $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevicpress-objects.a
+MEDIUM_O_$1 := $(patsubst %.c,$B/%.o,$(wildcard loader/$1/*.c)) $B/libevicpress-objects.a
+$B/evp-$1.so: $$(MEDIUM_O_$1)
 	@echo "  LINK    $$@"
-	$(Q)$(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS) $$^ \
-	  $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) -o $$@ && chmod 644 $$@
+	$(Q)$(LINK_SO) $$^ $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) -o $$@ && chmod 644 $$@
 endef
 $(foreach name,$(MEDIUM_NAMES),$(eval $(call medium,$(name))))
 
@@ -278,6 +280,10 @@ test-after-setup: $(CHECKED)
 	@$(MAKE) --no-print-directory groups GROUPS="$(TEST_GROUPS)"
 check-golden:
 	$(Q)tests/golden/run $B
+## check-wheel: the wheel works in a new Python environment, without this checkout's builds
+.PHONY: check-wheel
+check-wheel: wheel
+	$(Q)tests/wheel
 ## oracles: compare with transformers, kvpress, sentence-transformers (installs 6 GB into build/venv)
 oracles: all $(TEST_TOOLS)
 	$(Q)tests/golden/oracles $B
@@ -326,19 +332,21 @@ OPTION_TOOLS := $(filter-out $(SCRIPTS),$(TOOLS))
 
 PREFIX ?= /usr/local
 ## install: tools, cuda backend, man pages, completion, libevicpress with media, header and pkg-config file, under PREFIX (/usr/local)
-install: all $(MANS) install-lib install-completion
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
+install: all install-lib install-share
+	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(TOOLS) $(DESTDIR)$(PREFIX)/bin
 	$(if $(PLUGIN),install -m 644 $(PLUGIN) $(DESTDIR)$(PREFIX)/lib/evp)
-	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 644 formats/manifest.schema.json $(DESTDIR)$(PREFIX)/share/evp
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@PREFIX@|$(PREFIX)|' contrib/nightly/evp-nightly@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/evp-nightly@.service
 	install -m 644 contrib/nightly/evp-nightly@.timer $(DESTDIR)$(PREFIX)/lib/systemd/system
-	install -m 644 contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron contrib/nightly/evp-nightly.logrotate \
-	  contrib/nightly/nightly.sh contrib/monitoring/dashboard.json contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
-.PHONY: install-completion
-install-completion:
+# Manual, examples, completion.
+.PHONY: install-share
+install-share: $(MANS)
+	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
+	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
+	install -m 644 formats/manifest.schema.json contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron \
+	  contrib/nightly/evp-nightly.logrotate contrib/nightly/nightly.sh contrib/monitoring/dashboard.json \
+	  contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	scripts/completion bash $(OPTION_TOOLS) >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/evp
@@ -356,6 +364,8 @@ install-lib: $B/libevicpress.so $(MEDIA)
 	ln -sf libevicpress.so.1 $(DESTDIR)$(PREFIX)/lib/libevicpress.so
 	install -m 644 loader/libevicpress/evicpress.h loader/libevicpress/evicpress_plan.h methods/evp_method.h $(DESTDIR)$(PREFIX)/include
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/libevicpress/evicpress.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evicpress.pc
+
+include contrib/python/wheel.mk
 
 ## clean: remove build/
 clean:

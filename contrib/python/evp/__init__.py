@@ -183,11 +183,17 @@ _library = None
 
 
 def _lib():
-    """The library, opened when it is first needed."""
+    """The library, opened when it is first needed: EVP_LIBRARY, the wheel's own, or where the dynamic loader looks."""
     global _library
     if _library is None:
-        path = os.environ.get("EVP_LIBRARY") or ctypes.util.find_library("evicpress") or "libevicpress.so.1"
-        lib = ctypes.CDLL(path)
+        own = os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib", "libevicpress.so.1")
+        path = os.environ.get("EVP_LIBRARY") or (own if os.path.exists(own) else None)
+        path = path or ctypes.util.find_library("evicpress") or "libevicpress.so.1"
+        try:
+            lib = ctypes.CDLL(path)
+        except OSError as failure:
+            raise ImportError(f"evp needs libevicpress.so.1: install the wheel that `make wheel` makes, which carries it, or "
+                              f"`make install-lib` and ldconfig, or name it in EVP_LIBRARY ({failure})") from None
         for name, arguments in _ARGUMENTS.items():
             getattr(lib, name).argtypes = arguments + [POINTER(_Error)]
             getattr(lib, name).restype = c_int
