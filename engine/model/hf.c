@@ -219,52 +219,58 @@ static int read_unrotated(struct model *m, struct err *err)
     return 0;
 }
 
-/* *n: the number of layers with a sliding window by layer_types; -1 without that field. */
-static int count_sliding(const struct json *config, int *n, struct err *err)
+/* Which layers have the window, by layer_types. */
+static int read_layer_types(struct model_config *c, const struct json *types, int window, struct err *err)
 {
-    const struct json *types = json_get(config, "layer_types");
+    int l = 0;
 
-    *n = json_is_array(types) ? 0 : -1;
-    for (const struct json *t = json_is_array(types) ? json_first(types) : NULL; t; t = json_next(t)) {
+    if (json_count(types) != c->n_layers)
+        return err_set(err, ERR_FORMAT, "field 'layer_types' does not have %d texts", c->n_layers);
+    for (const struct json *t = json_first(types); t && l < MODEL_LAYERS_MAX; t = json_next(t), l++) {
         const char *type = json_text(t);
-        bool sliding = type && strcmp(type, "sliding_attention") == 0;
+        const bool sliding = type && strcmp(type, "sliding_attention") == 0;
         if (!sliding && (!type || strcmp(type, "full_attention") != 0))
             return err_set(err, ERR_FORMAT, "field 'layer_types' has '%.64s', which is not supported",
                            type ? type : "no text");
-        *n += sliding;
+        if (sliding && window == INT_MAX)
+            return err_set(err, ERR_FORMAT, "field 'layer_types' has '%s' without a 'sliding_window'", type);
+        c->windowed[l / 64] |= (uint64_t)sliding << l % 64;
     }
     return 0;
 }
 
-/* *n: the number of layers with the window: by layer_types; for Qwen all from max_window_layers on; or all. */
-static int sliding_layers(const struct model *m, int *n, struct err *err)
+/* By layer_types; for Qwen all from max_window_layers on; or all. */
+static int read_windowed(struct model *m, int window, struct err *err)
 {
+    const struct json *types = json_get(m->text, "layer_types");
+    struct model_config *c = &m->config;
     int first = 0;
 
-    if (count_sliding(m->text, n, err) ||
-        (json_get(m->text, "max_window_layers") && hf_int(m->text, "max_window_layers", INT_MAX, &first, err)))
+    if (json_is_array(types))
+        return read_layer_types(c, types, window, err);
+    if (json_get(m->text, "max_window_layers") && hf_int(m->text, "max_window_layers", INT_MAX, &first, err))
         return err->code;
-    if (*n < 0)
-        *n = first < m->config.n_layers ? m->config.n_layers - first : 0;
+    model_set_windowed(c, 0);
+    for (int l = 0; l < first && l < MODEL_LAYERS_MAX; l++)
+        c->windowed[l / 64] &= ~((uint64_t)1 << l % 64);
     return 0;
 }
 
 /* A folder without these fields has the defaults of its family's class in transformers. */
 static int read_window(struct model *m, struct err *err)
 {
-    const struct json *used = json_get(m->text, "use_sliding_window"), *given = json_get(m->text, "sliding_window");
-    int window = INT_MAX, n_sliding;
+    const struct json *used = json_get(m->text, "use_sliding_window");
+    int window = INT_MAX;
 
-    if (sliding_layers(m, &n_sliding, err) || hf_int(m->text, "sliding_window", INT_MAX, &window, err))
+    if (hf_int(m->text, "sliding_window", INT_MAX, &window, err))
         return err->code;
     if (window == 0)
         return err_set(err, ERR_FORMAT, "field 'sliding_window' is 0");
-    if (!given && m->family->window > 0)
+    if (!json_get(m->text, "sliding_window") && m->family->window > 0)
         window = m->family->window;
-    if (json_get(m->text, "layer_types") && n_sliding > 0 && window == INT_MAX)
-        return err_set(err, ERR_FORMAT, "field 'layer_types' has 'sliding_attention' without a 'sliding_window'");
-    if (n_sliding > 0 && (json_is_bool(used) ? json_true(used) : m->family->window_used))
-        model_limit_window(&m->config, window);
+    if (read_windowed(m, window, err))
+        return err->code;
+    model_set_window(&m->config, (json_is_bool(used) ? json_true(used) : m->family->window_used) ? window : 0);
     return 0;
 }
 

@@ -128,12 +128,16 @@ void model_experts_name(char out[MODEL_TENSOR_NAME], const struct model *m, enum
 
 /* ---- for the containers ------------------------------------------------ */
 
-void model_limit_window(struct model_config *c, int window)
+void model_set_window(struct model_config *c, int window)
 {
-    if (window == 0 || window >= c->max_tokens)
-        return;
-    c->max_tokens = window;
-    c->window = window;
+    uint64_t any = 0;
+
+    for (int i = 0; i < MODEL_LAYERS_MAX / 64; i++)
+        any |= c->windowed[i];
+    if (any && window > 0 && window < c->max_tokens)
+        c->max_tokens = c->window = window;
+    else
+        memset(c->windowed, 0, sizeof(c->windowed));
 }
 
 int model_reserve(struct model *m, size_t n, struct err *err)

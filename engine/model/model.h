@@ -53,7 +53,7 @@ struct model_config {
     bool renormalise;                         // scale the weights of the experts that a token uses to sum 1
     int rotary;                               // rotated columns of a head, from the first
     int max_tokens;                           // the trained context length, or a shorter sliding window
-    int window;                               // max_tokens if it is a sliding window, otherwise 0
+    int window; // a layer with a window attends to so many tokens, the last its own; 0: no layer has one
     float norm_eps;
     double rope_theta;
     enum rope_scaling rope_scaling;
@@ -66,6 +66,7 @@ struct model_config {
         *rope_divisors; // longrope: (2, rotary / 2): for contexts of up to rope_original tokens, for longer ones
     double multiplier[MULTIPLIERS];            // 0: none
     uint64_t unrotated[MODEL_LAYERS_MAX / 64]; // a bit for each layer without rotary embedding
+    uint64_t windowed[MODEL_LAYERS_MAX / 64];  // a bit for each layer with a window
     bool tied;                                 // the output matrix is the embedding
 };
 
@@ -174,6 +175,12 @@ double model_pair_flop(const struct model_config *c);
 static inline bool model_rotates(const struct model_config *c, int layer)
 {
     return !(c->unrotated[layer / 64] >> layer % 64 & 1);
+}
+
+/* The tokens that a layer attends to, the last its own; 0: all before it. */
+static inline int model_window(const struct model_config *c, int layer)
+{
+    return c->windowed[layer / 64] >> layer % 64 & 1 ? c->window : 0;
 }
 
 /* The most tokens that a context of n tokens, a question and its answer can have together. With longrope all of a text

@@ -93,6 +93,13 @@ void model_unrotate(struct model_config *c, int n)
         c->unrotated[l / 64] |= (uint64_t)1 << l % 64;
 }
 
+void model_set_windowed(struct model_config *c, int n)
+{
+    for (int l = 0; l < c->n_layers && l < MODEL_LAYERS_MAX; l++)
+        if (n == 0 || (l + 1) % n != 0)
+            c->windowed[l / 64] |= (uint64_t)1 << l % 64;
+}
+
 const char *family_tensor(const struct model_family *f, enum tensor_role role)
 {
     return f->tensor[role] ? f->tensor[role] : model_roles[role].name;

@@ -427,7 +427,8 @@ static int read_window(struct model_config *c, const struct gguf *g, struct err 
 
     if (read_int(&k, "attention.sliding_window", INT_MAX, &window, err))
         return err->code;
-    model_limit_window(c, window);
+    model_set_windowed(c, 0);
+    model_set_window(c, window);
     return 0;
 }
 

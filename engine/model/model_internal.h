@@ -32,8 +32,10 @@ extern const struct role model_roles[TENSOR_ROLES];
 /* The names of the multipliers in config.json, and in GGUF files. */
 extern const char *const model_multipliers[MULTIPLIERS], *const model_multipliers_gguf[MULTIPLIERS];
 
-/* Every nth layer is without rotary embedding. */
+/* Sets every nth bit of c->unrotated; with n = 0 none. */
 void model_unrotate(struct model_config *c, int n);
+/* Sets the bits of c->windowed, but for every nth; with n = 0 all. */
+void model_set_windowed(struct model_config *c, int n);
 
 #define ROLE(role) (1u << (role))
 
@@ -162,8 +164,8 @@ int model_check(const struct model *m, struct err *err) MUST_CHECK;
 int model_reserve(struct model *m, size_t n, struct err *err) MUST_CHECK;
 int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err) MUST_CHECK;
 
-/* Shortens max_tokens to the sliding window of attention, if it has one (> 0). */
-void model_limit_window(struct model_config *c, int window);
+/* The sliding window of the layers in c->windowed; at least max_tokens, or without such layers: there is none. */
+void model_set_window(struct model_config *c, int window);
 
 /* model_digest() at time `now`. */
 int model_digest_at(const struct model *m, time_t now, char hex[65], struct err *err) MUST_CHECK;

@@ -123,7 +123,10 @@ Test(model_family, a_window_counts_where_layers_use_it)
 
     for (int first = 3; first <= 5; first++) { /* of 4 layers */
         buf_printf(&fields, "%s,\"max_window_layers\":%d", used, first);
-        cr_assert_eq(config_of("qwen2", buf_str(&fields)).max_tokens, first < 4 ? 64 : 8192, "%d", first);
+        const struct model_config c = config_of("qwen2", buf_str(&fields));
+        cr_assert_eq(c.max_tokens, first < 4 ? 64 : 8192, "%d", first);
+        for (int l = 0; l < 4; l++)
+            cr_assert_eq(model_window(&c, l), l >= first ? 64 : 0, "%d %d", first, l);
         buf_release(&fields);
     }
     cr_assert_eq(config_of("qwen2", ",\"use_sliding_window\":true").window, 4096);

@@ -196,6 +196,7 @@ Test(model_folder, fields_that_change_the_computation_are_refused)
         { "\"layer_types\":[\"linear_attention\"]", "field 'layer_types' has 'linear_attention'" },
         { "\"layer_types\":[3]", "field 'layer_types' has 'no text'" },
         { "\"layer_types\":[\"sliding_attention\"]", "'sliding_attention' without a 'sliding_window'" },
+        { "\"layer_types\":[\"full_attention\",\"full_attention\"]", "field 'layer_types' does not have 1 texts" },
         { "\"sliding_window\":0", "field 'sliding_window' is 0" },
         { "\"rope_scaling\":{\"type\":\"linear\",\"factor\":2,\"mrope_section\":[1]}", "scaling with 'mrope_section'" },
         { "\"rope_scaling\":{\"type\":\"default\",\"partial_rotary_factor\":0.5}",
