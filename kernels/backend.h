@@ -120,6 +120,12 @@ struct attn_job {
     struct kv_table table; // for ATTN_SHARED only
     int n_tokens, n_heads, n_kv_heads, head_dim, layer;
     float scale;
+    /* window > 0: of the keys that its kind lets a row see, it sees those of its own token and of the window - 1 tokens
+     * before. Neighbouring rows of a store or a cache are neighbouring tokens. A causal row's own token has the last
+     * key that it sees; between a cache's last token and token t of the pass lie since[t] others. column_stats has
+     * no window. */
+    int window;
+    const int32_t *since; // (T) on the device, for ATTN_SHARED
     /* Results, each may be NULL: out (T, H * K) of the backend's dtype; part: the same in f32, in the order of q; lse
      * (G, T, H/G): the log of each row's sum of exponentials. A row without keys gives 0 and -INFINITY. Results of
      * tokens outside all spans stay unchanged. */
@@ -129,6 +135,13 @@ struct attn_job {
      * the attention over both sets of keys. A row without keys in either gives 0. */
     const float *other_part, *other_lse;
 };
+
+/* The first key that a row sees of n keys, the last of which belongs to a token `before` its own. */
+static inline int attn_first(const struct attn_job *job, int n, int before)
+{
+    int first = n + before - job->window;
+    return job->window == 0 || first < 0 ? 0 : first < n ? first : n;
+}
 
 /* Copies slots from .. from + n - 1 to to[i] .. to[i] + n - 1 in every layer and head. The ranges do not overlap. */
 struct slot_copy {

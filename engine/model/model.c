@@ -135,7 +135,7 @@ void model_set_window(struct model_config *c, int window)
     for (int i = 0; i < MODEL_LAYERS_MAX / 64; i++)
         any |= c->windowed[i];
     if (any && window > 0 && window < c->max_tokens)
-        c->max_tokens = c->window = window;
+        c->window = window;
     else
         memset(c->windowed, 0, sizeof(c->windowed));
 }

@@ -8,8 +8,7 @@
  * Everything in the file is hostile. model_open() checks types, shapes, offsets and overlaps, and that every role has
  * its tensor in the shape that the config asks for. Nothing that changes the result is ignored: model_open() refuses by
  * name a tensor that no role reads, a key of a GGUF file's architecture that this engine does not follow, and a field
- * of config.json that departs from its family. A sliding window cannot be applied to a compressed cache; within the
- * window it changes nothing, so it shortens max_tokens.
+ * of config.json that departs from its family.
  *
  * To read another family: (1) its row in families[] of engine/model/model_family.c, with names of tensors and fields
  * that differ; where its arithmetic exists only (5) and (6) follow (2) its keys in known_keys[] of
@@ -52,7 +51,7 @@ struct model_config {
     int n_experts, n_experts_used, expert_ff; // 0 without experts
     bool renormalise;                         // scale the weights of the experts that a token uses to sum 1
     int rotary;                               // rotated columns of a head, from the first
-    int max_tokens;                           // the trained context length, or a shorter sliding window
+    int max_tokens;                           // the trained context length
     int window; // a layer with a window attends to so many tokens, the last its own; 0: no layer has one
     float norm_eps;
     double rope_theta;

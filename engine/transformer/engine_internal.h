@@ -64,6 +64,7 @@ struct weight_bytes weights_bytes(const struct engine *e);
 struct pass_lists {
     struct attn_span *own, *shared;        // (rows)
     int32_t *ids, *position, *slot, *pick; // (rows)
+    int32_t *since;                        // (rows): tokens of the sequence before a token
 };
 
 /* Tokens that go through the model together. Every token is in exactly one own span, and the span's last keys are its

@@ -6,7 +6,8 @@
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
  * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
- * (repeat.c), a third span gives its keys their scores. Only forward_best() and forward_likelihood() wait for the
+ * (repeat.c), a third span gives its keys their scores. Layers with a window keep their last rows whole, so nothing is
+ * measured for methods there. Only forward_best() and forward_likelihood() wait for the
  * device.
  */
 #include "engine/transformer/engine_internal.h"
@@ -40,6 +41,7 @@ static size_t lay_out_lists(struct pass_lists *l, void *at, size_t rows)
     l->position = divide(&d, rows, sizeof(*l->position));
     l->slot = divide(&d, rows, sizeof(*l->slot));
     l->pick = divide(&d, rows, sizeof(*l->pick));
+    l->since = divide(&d, rows, sizeof(*l->since));
     return d.used;
 }
 
@@ -153,6 +155,8 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
         .head_dim = c->head_dim,
         .layer = layer,
         .scale = engine_score_scale(f->engine),
+        .window = model_window(c, layer),
+        .since = f->pass.device.since,
     };
 }
 
@@ -198,9 +202,10 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
 
     own.out = attended;
     if (f->pass.n_shared == 0) {
-        own.lse = job->column_sums ? f->lse : NULL;
+        const bool columns = job->column_sums && !own.window;
+        own.lse = columns ? f->lse : NULL;
         be->attend(be, &own);
-        if (job->column_sums)
+        if (columns)
             add_columns(f, job, &own);
         return;
     }
@@ -214,7 +219,7 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     own.other_lse = f->lse;
     be->attend(be, &shared);
     be->attend(be, &own);
-    if (job->repeat_max)
+    if (job->repeat_max && !own.window)
         score_repeated(f, job, layer);
 }
 
@@ -297,7 +302,7 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
                                    .n_heads = c->n_heads,
                                    .n_kv_heads = c->n_kv_heads,
                                    .head_dim = c->head_dim };
-    if (job->moments)
+    if (job->moments && !model_window(c, layer))
         add_moments(f, job, &rope);
     be->rope(be, &rope);
     if (job->window)
@@ -364,9 +369,9 @@ void forward_run(struct forward *f, const struct forward_job *job)
         fill_cache(f, job, l);
         if (job->end == FORWARD_OUTPUT || l < c->n_layers - 1)
             finish_layer(f, job, l);
-        else if (job->column_sums)
+        else if (job->column_sums && !model_window(c, l))
             attend_for_columns(f, job, l);
-        else if (job->repeat_max)
+        else if (job->repeat_max && !model_window(c, l))
             score_repeated(f, job, l);
     }
 }

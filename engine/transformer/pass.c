@@ -10,6 +10,7 @@ void pass_add(struct pass *p, const struct pass_tokens *t, int from)
         p->host.ids[p->n + i] = t->ids[i];
         p->host.position[p->n + i] = t->position + i;
         p->host.slot[p->n + i] = t->slot + i;
+        p->host.since[p->n + i] = t->slot + i - from;
     }
     p->n_same[p->n_own] = 0;
     p->host.own[p->n_own++] =

@@ -9,6 +9,7 @@
 #include "variants/sizes.h"
 
 #include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #define FREE_SHARE 0.9 // of the free memory may be taken
@@ -349,10 +350,13 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
     double own = w->n_questions ? (double)w->question_tokens / Q + w->max_new_tokens - 1 : 0; // tokens of a sequence
     double once = Q > 0 ? w->n_shared : 0, tokens = once + Q * (own - once);                  // per variant
 
+    double hidden = fmax(n - c->window, 0), windowed = 0; // keys of the last query outside a window
+    for (int l = 0; l < c->n_layers; l++)
+        windowed += model_window(c, l) > 0;
     for (int i = 0; i < w->n_configs; i++)
         kept += config_keep_frac(w->config[i], &shape, w->n_tokens);
     return (struct engine_cost){
-        .prefill_flop = n * layers + pair * n * n / 2,
+        .prefill_flop = n * layers + pair * (n * n - windowed / c->n_layers * hidden * hidden) / 2,
         .side_flop = repeats(w) ? repeat_flop(e, w->n_tokens) : 0,
         .decode_flop =
             w->n_configs * (tokens * layers + 2.0 * D * c->n_vocab * w->max_new_tokens * Q + Q * pair * own * own / 2) +

@@ -27,10 +27,10 @@ struct task {
     float *state;
 };
 
-static int n_pieces(const struct attend *a, int n_keys)
+static int n_pieces(const struct attend *a, const struct tile *t)
 {
     int n = 0;
-    for (int key = 0; key < n_keys; key = piece_end(a, key, n_keys))
+    for (int key = t->from; key < t->n_keys; key = piece_end(a, key, t->n_keys))
         n++;
     return n;
 }
@@ -157,10 +157,10 @@ static void run_tile(const struct attend *a, const struct tile *t)
         copy_state(all, begin_of(a, t), n_rows, K);
     else
         no_keys(all, n_rows);
-    for (int key = t->begun, end; key < t->n_keys; key = end) {
+    for (int key = t->begun ? t->begun : t->from, end; key < t->n_keys; key = end) {
         end = piece_end(a, key, t->n_keys);
-        tile_piece(a, t, key, end, &m, key == 0 ? all : next);
-        if (key > 0)
+        tile_piece(a, t, key, end, &m, key == t->from ? all : next);
+        if (key > t->from)
             fold(a, all, next, n_rows);
     }
     finish(a, t, all);
@@ -190,7 +190,7 @@ static void finish_pieces(const struct attend *a, const struct task *task)
 /* Splits a tile into tasks, with memory for their states from *state on. Returns the end of the tasks. */
 static struct task *add_pieces(const struct attend *a, struct task *to, const struct tile *t, float **state)
 {
-    for (int key = 0; key < t->n_keys; key = to++->end) {
+    for (int key = t->from; key < t->n_keys; key = to++->end) {
         *to = (struct task){ t, key, piece_end(a, key, t->n_keys), *state };
         *state += tile_state_floats(a->cpu, tile_n_rows(a, t), a->job->head_dim);
     }
@@ -206,7 +206,7 @@ static int run_spread(const struct attend *a, const struct tile *tile, int n_til
     int n = 0, n_tasks = 0;
 
     for (; n < n_tiles && n_tasks < PIECES_PER_THREAD * c->n_threads; n++) {
-        int pieces = n_pieces(a, tile[n].n_keys);
+        int pieces = n_pieces(a, &tile[n]);
         n_floats += (size_t)pieces * tile_state_floats(c, tile_n_rows(a, &tile[n]), a->job->head_dim);
         n_tasks += pieces;
     }
@@ -215,7 +215,7 @@ static int run_spread(const struct attend *a, const struct tile *tile, int n_til
         return n_tiles;
     struct task *end = task;
     for (int i = 0; i < n; i++)
-        if (tile[i].n_keys > 0)
+        if (tile[i].n_keys > tile[i].from)
             end = add_pieces(a, end, &tile[i], &state);
         else
             run_tile(a, &tile[i]);
@@ -224,7 +224,7 @@ static int run_spread(const struct attend *a, const struct tile *tile, int n_til
         run_piece(a, &task[i]);
 #pragma omp parallel for schedule(dynamic, 1) num_threads(c->n_threads)
     for (int i = 0; i < n_tasks; i++)
-        if (task[i].first == 0)
+        if (task[i].first == task[i].tile->from)
             finish_pieces(a, &task[i]);
     return n;
 }
@@ -255,9 +255,9 @@ static struct tile *add_tiles(const struct attend *a, const struct attn_span *sp
 }
 
 /* Do all rows of a causal span see its first OWN_BEGIN keys? */
-static bool sees_begin(const struct attn_span *span)
+static bool sees_begin(const struct attn_job *job, const struct attn_span *span)
 {
-    return span->n_keys - span->n_rows + 1 >= OWN_BEGIN;
+    return span->n_keys - span->n_rows + 1 >= OWN_BEGIN && attn_first(job, span->n_keys, 0) == 0;
 }
 
 /* The end of the spans from i on that begin alike; i + 1 where the next span begins differently. */
@@ -267,8 +267,8 @@ static int alike(const struct attend *a, int i)
     const struct attn_span *span = spans->host;
     int end = i + 1;
 
-    if (a->job->kind == ATTN_OWN && spans->n_same && sees_begin(&span[i]))
-        while (end < spans->n && spans->n_same[end] >= OWN_BEGIN && sees_begin(&span[end]) &&
+    if (a->job->kind == ATTN_OWN && spans->n_same && sees_begin(a->job, &span[i]))
+        while (end < spans->n && spans->n_same[end] >= OWN_BEGIN && sees_begin(a->job, &span[end]) &&
                span[end].row == span[end - 1].row + span[end - 1].n_rows)
             end++;
     return end;
@@ -309,12 +309,15 @@ static size_t max_tasks(const struct cpu *c, int n_keys)
     return (size_t)(PIECES_PER_THREAD * c->n_threads + n_keys / ATTN_SPLIT + 2);
 }
 
-/* The choice depends only on the machine, the dtype, the kind and the head: a row's bits must not depend on the
- * batch. */
-static shared_fn *shared_for(const struct cpu *c, enum attn_kind kind, int K)
+/* The choice depends only on the machine, the dtype, the kind, the head and whether there is a window: a row's bits
+ * must not depend on the batch. */
+static shared_fn *shared_for(const struct cpu *c, const struct attn_job *job)
 {
-    shared_fn *fn = kind == ATTN_SHARED ? c->shared : c->text;
+    shared_fn *fn = job->kind == ATTN_SHARED ? c->shared : c->text;
+    int K = job->head_dim;
 
+    if (job->window)
+        return NULL;
     if (c->base.dtype == DTYPE_BF16 && (K % SHARED_COLUMNS != 0 || (c->text && K > SHARED_AMX_COLUMNS)))
         return NULL;
     return fn;
@@ -358,7 +361,7 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
                         .group = job->n_heads / job->n_kv_heads,
                         .causal = job->kind == ATTN_TEXT || job->kind == ATTN_OWN,
                         .dots = job->kind == ATTN_OWN,
-                        .shared = shared_for(c, job->kind, job->head_dim),
+                        .shared = shared_for(c, job),
                         .weighed = job->out.at || job->part };
     int n_tiles = count_tiles(&a), n_keys = 0;
 
@@ -368,7 +371,7 @@ void cpu_attend(struct backend *be, const struct attn_job *job)
         return;
     list_tiles(&a, tile);
     for (int i = 0; i < n_tiles; i++)
-        n_keys = tile[i].n_keys > n_keys ? tile[i].n_keys : n_keys;
+        n_keys = tile[i].n_keys - tile[i].from > n_keys ? tile[i].n_keys - tile[i].from : n_keys;
     if (n_keys <= ATTN_SPLIT || n_tiles >= TILES_PER_THREAD * c->n_threads) {
         if (!run_begins(&a, tile + n_tiles))
             return;

@@ -20,6 +20,7 @@ struct tile {
     const char *q, *k, *v;   // its rows of q; its first key and value
     int head;                // kv head
     int token, n_tokens;     // of the pass
+    int from;                // where its first piece begins: no row sees a key before
     int begun;               // keys whose piece is in attend.begin already, unless tiles are spread
     int n_keys;              // seen by its last token
     const struct tile *next; // the same thread's likely next tile; NULL: unknown
@@ -87,6 +88,14 @@ static inline int tile_visible(const struct attend *a, const struct tile *t, int
 {
     int seen = a->causal ? t->n_keys - (t->n_tokens - 1 - r / a->group) : t->n_keys;
     return seen > 0 ? seen : 0;
+}
+
+/* The first key that row r of a tile sees. */
+static inline int tile_first(const struct attend *a, const struct tile *t, int r)
+{
+    if (a->job->kind == ATTN_SHARED && a->job->window)
+        return attn_first(a->job, t->n_keys, a->job->since[t->token + r / a->group] + 1);
+    return a->causal ? attn_first(a->job, tile_visible(a, t, r), 0) : 0;
 }
 
 size_t tile_state_floats(const struct cpu *c, int n_rows, int K);

@@ -63,6 +63,25 @@ bool tile_memory_of(struct cpu *c, int n_rows, int K, struct tile_memory *m)
     return at;
 }
 
+/* A row of a text is always in the same span, and its pieces may begin anywhere. Other pieces begin where they do
+ * without a window. */
+static int tile_from(const struct attend *a, const struct tile *t)
+{
+    int first = t->n_keys, from = 0;
+
+    if (!a->job->window)
+        return 0;
+    for (int token = 0; token < t->n_tokens; token++) {
+        int its = tile_first(a, t, token * a->group);
+        first = its < first ? its : first;
+    }
+    if (a->job->kind == ATTN_TEXT)
+        return first / KEY_STEP * KEY_STEP;
+    for (int end; from < t->n_keys && (end = piece_end(a, from, t->n_keys)) <= first;)
+        from = end;
+    return from;
+}
+
 struct tile tile_of(const struct attend *a, const struct attn_span *span, int head, int row, int n_tokens)
 {
     const struct attn_job *job = a->job;
@@ -74,6 +93,7 @@ struct tile tile_of(const struct attend *a, const struct attn_span *span, int he
         size_t entry = (size_t)(span->first * job->table.n_layers + job->layer) * (size_t)job->n_kv_heads;
         const struct kv_rows *rows = &job->table.host[entry + (size_t)head];
         t.k = rows->k, t.v = rows->v, t.n_keys = rows->n;
+        t.from = tile_from(a, &t);
         return t;
     }
     size_t first = (size_t)(job->layer * job->n_kv_heads + head) * job->store.head_rows + (size_t)span->first;
@@ -83,6 +103,7 @@ struct tile tile_of(const struct attend *a, const struct attn_span *span, int he
         t.n_keys = span->n_keys - span->n_rows + row + n_tokens;
     if (t.n_keys < 0)
         t.n_keys = 0;
+    t.from = tile_from(a, &t);
     return t;
 }
 
@@ -154,15 +175,18 @@ static void weigh_scores(const struct attend *a, const struct tile *t, int first
     for (int r = 0; r < rows; r++) {
         const float *score = m->score + (size_t)r * (size_t)pitch;
         char *p = (char *)m->p + (size_t)r * (size_t)pitch * size;
-        int seen = r < n_rows ? tile_visible(a, t, r) : 0;
+        int seen = r < n_rows ? tile_visible(a, t, r) : 0, from = r < n_rows ? tile_first(a, t, r) - first : 0;
         seen = seen < end ? seen - first : end - first;
+        from = from > 0 ? from : 0;
         to.max[r] = -INFINITY;
         to.weight[r] = 0;
-        if (seen > 0) {
-            to.max[r] = ops->max(score, seen);
-            to.weight[r] = ops->exp2_sum(p, type, score, seen, to.max[r], a->job->scale * LOG2_E);
+        if (seen > from) {
+            to.max[r] = ops->max(score + from, seen - from);
+            to.weight[r] = ops->exp2_sum(p + (size_t)from * size, type, score + from, seen - from, to.max[r],
+                                         a->job->scale * LOG2_E);
         }
-        seen = seen > 0 ? seen : 0;
+        seen = seen > from ? seen : 0;
+        memset(p, 0, (size_t)(seen > 0 ? from : 0) * size);
         memset(p + (size_t)seen * size, 0, (size_t)(pitch - seen) * size);
     }
 }

@@ -21,7 +21,7 @@ enum {
     PASS_ROWS = 4096, // products run at full speed, and a decoding step holds some thousand sequences
     OLDEST_SM = 80,   // asynchronous copies and bf16 tensor cores
     NAMES_WHILE = 48, // characters of a kernel's name in a message
-    LIST_KINDS = 3,   // of a model's attention: text, own, shared
+    LIST_KINDS = 6,   // of a model's attention: text, own, shared, without and with a window
 };
 
 /* A full pass of Llama-3.1-8B fits: 4,096 rows, 32 heads of 128 columns, 8 pieces. */

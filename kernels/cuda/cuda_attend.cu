@@ -136,7 +136,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
         rows = n > rows ? n : rows;
     }
     int tile_rows = attend_has_wgmma(c, *job) ? WGMMA_ROWS
-                    : attend_has_tensor(c)    ? attend_tensor_rows(rows)
+                    : attend_has_tensor(c)    ? attend_tensor_rows(rows, K)
                                               : PLAIN_ROWS;
     size_t bytes = c->state_planned > 0 ? c->state_planned : c->state_bytes;
     const struct attend_list *l = cuda_attend_list(c, job, tile_rows, states_in(K, bytes));
@@ -152,7 +152,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
 /* Bytes for states; at least one tile's. */
 size_t cuda_attend_bytes(const struct cuda *c, const struct work_shape *shape)
 {
-    int K = shape->head_dim, rows = attend_has_tensor(c) ? attend_tensor_rows(INT32_MAX) : PLAIN_ROWS;
+    int K = shape->head_dim, rows = attend_has_tensor(c) ? attend_tensor_rows(INT32_MAX, K) : PLAIN_ROWS;
     size_t tile = states_bytes(K, (size_t)(rows * MAX_PIECES));
     size_t all = states_bytes(K, (size_t)shape->rows * (size_t)shape->n_heads * MAX_PIECES);
 

@@ -49,14 +49,15 @@ struct attend_task {
 };
 
 /* Keys of a piece, of at most `most`. Depends on the number of keys and, where the contract allows it, on the size of
- * the row's own span: a long text's tiles keep a device busy without pieces, and a sequence's own keys are few. */
+ * the row's own span: a long text's tiles keep a device busy without pieces, and a sequence's own keys and those in a
+ * window are few. */
 __host__ __device__ static inline int attend_piece_keys(const struct attn_job &job, const struct attn_span &span,
                                                         int n_keys, int most)
 {
     bool full = job.kind != ATTN_SHARED && (int64_t)span.n_rows * job.n_heads >= FULL_ROWS;
     int keys = ATTN_SPLIT;
 
-    if (job.kind == ATTN_OWN || full || n_keys <= ATTN_SPLIT)
+    if (job.kind == ATTN_OWN || job.window || full || n_keys <= ATTN_SPLIT)
         return n_keys > 0 ? n_keys : 1;
     while ((n_keys - 1) / keys >= most)
         keys *= 2;
@@ -137,6 +138,21 @@ __device__ __forceinline__ int attend_max_seen(const struct attend_args &a, cons
 {
     int last = first + n <= t.n_rows ? first + n - 1 : t.n_rows - 1;
     return first < t.n_rows ? attend_seen(a, t, last) : 0;
+}
+
+/* The first key that row r of the pair sees; r may be beyond its last. With a window a pair has one piece. */
+__device__ __forceinline__ int attend_first(const struct attend_args &a, const struct attend_task &t, int r)
+{
+    int row = r < t.n_rows ? r : t.n_rows - 1;
+    int before = t.causal ? 0 : a.job.since[t.span.row + row / a.group] + 1;
+    int first = attend_seen(a, t, row) + before - a.job.window;
+    return first < 0 ? 0 : first < t.end ? first : t.end;
+}
+
+/* The start of the first block of `keys` keys that the tile needs, in its piece. */
+__device__ __forceinline__ int attend_skipped(const struct attend_args &a, const struct attend_task &t, int keys)
+{
+    return a.job.window && t.causal ? attend_first(a, t, t.first) / keys * keys : 0;
 }
 
 /* Destinations of a row's weighted sums, (K) each; NULL: not wanted. */
@@ -247,7 +263,7 @@ enum {
     PLAIN_KEYS = 32,
     PLAIN_COLUMNS = 64,              // in shared memory at a time
     PLAIN_PITCH = PLAIN_COLUMNS + 1, // puts a column of 32 rows in 32 banks
-    MAX_COLUMNS = 128,               // of a head, in all kernels
+    MAX_COLUMNS = 256,               // of a head, in all kernels
 };
 
 /* Shared memory for heads of up to C * PLAIN_COLUMNS columns. */
@@ -323,6 +339,8 @@ template <class F> static inline void plain_for(int K, F launch)
 {
     if (K <= PLAIN_COLUMNS)
         launch(count<1>());
+    else if (K <= 2 * PLAIN_COLUMNS)
+        launch(count<2>());
     else
         launch(count<MAX_COLUMNS / PLAIN_COLUMNS>());
 }
@@ -336,6 +354,8 @@ template <class F> static inline void tensor_for(int K, F launch)
         launch(count<64>());
     else if (K <= 96)
         launch(count<96>());
+    else if (K <= 128)
+        launch(count<128>());
     else
         launch(count<MAX_COLUMNS>());
 }
@@ -350,12 +370,12 @@ static inline bool attend_has_tensor(const struct cuda *c)
  * by the batch. */
 static inline bool attend_has_wgmma(const struct cuda *c, const struct attn_job &job)
 {
-    return c->wgmma && c->base.dtype == DTYPE_BF16 && job.kind != ATTN_OWN &&
+    return c->wgmma && c->base.dtype == DTYPE_BF16 && job.kind != ATTN_OWN && !job.window &&
            (job.head_dim == 64 || job.head_dim == 128);
 }
 enum { WGMMA_ROWS = 128 }; // of their tiles
 
-/* Rows of a tensor kernel's tile when the longest pair has n_rows. */
-int attend_tensor_rows(int n_rows);
+/* Rows of a tensor kernel's tile when the longest pair has n_rows, of heads of K columns. */
+int attend_tensor_rows(int n_rows, int K);
 
 #endif

@@ -235,7 +235,7 @@ static bool make(const struct cuda *c, struct attend_list *l, const struct attn_
 const struct attend_list *cuda_attend_list(struct cuda *c, const struct attn_job *job, int tile_rows,
                                            size_t most_states)
 {
-    struct attend_list *l = &c->lists[job->kind];
+    struct attend_list *l = &c->lists[job->kind][job->window > 0];
     bool same, known = job->spans.number != 0 && job->spans.number == l->number;
 
     l->number = 0;
@@ -262,7 +262,8 @@ size_t cuda_attend_list_bytes(const struct work_shape *shape)
 
 void cuda_attend_lists_close(struct cuda *c)
 {
-    for (struct attend_list &l : c->lists) {
+    for (int i = 0; i < 2 * (ATTN_WHOLE + 1); i++) {
+        struct attend_list &l = c->lists[i / 2][i % 2];
         cudaFree(l.device);
         free(l.n_keys);
         free(l.item);

@@ -12,7 +12,7 @@ enum { LANE_COLUMNS = PLAIN_COLUMNS / 32 };
 template <int C> struct plain_state {
     float sum[4][C * LANE_COLUMNS];
     float max[4], weight[4]; // max: times scale; weight: of this lane's keys
-    int seen[4];
+    int first[4], seen[4];
 };
 
 /* Turns the scores of keys from `key` on into weights in shared memory; rescales the sums so far to the new maximum. */
@@ -24,7 +24,8 @@ __device__ __forceinline__ void plain_weights(struct plain_state<C> &rows, struc
 
 #pragma unroll
     for (int r = 0; r < 4; r++) {
-        float x = key + lane < rows.seen[r] ? score[r] : -INFINITY, max = x;
+        bool sees = key + lane < rows.seen[r] && key + lane >= rows.first[r];
+        float x = sees ? score[r] : -INFINITY, max = x;
         for (int far = 16; far > 0; far /= 2)
             max = fmaxf(max, __shfl_xor_sync(0xffffffffu, max, far));
         max = fmaxf(max * scale, rows.max[r]);
@@ -90,9 +91,10 @@ template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_p
     for (int r = 0; r < 4; r++) {
         rows.max[r] = -INFINITY;
         rows.seen[r] = attend_seen(a, t, first + r);
+        rows.first[r] = a.job.window ? attend_first(a, t, first + r) : 0;
     }
     plain_rows(m, q, t.n_rows - t.first, K);
-    for (int key = t.begin; key < end; key += PLAIN_KEYS) {
+    for (int key = t.begin + attend_skipped(a, t, PLAIN_KEYS); key < end; key += PLAIN_KEYS) {
         size_t from = (size_t)key * (size_t)K;
         float score[4];
         plain_scores(score, m, (const float *)t.k + from, end - key, K);

@@ -1,4 +1,4 @@
-/* cuda_attend_tensor.cu - attention of bf16 heads of 8 to 128 columns on tensor cores: one block, one piece of one
+/* cuda_attend_tensor.cu - attention of bf16 heads of 8 to 256 columns on tensor cores: one block, one piece of one
  * tile.
  *
  * A warp has 16 MT query rows; their sums stay in its registers. The block goes through its piece 64 keys at a time.
@@ -20,6 +20,7 @@
  *     128  16   32       0.52   32,768      39,168
  *     128  64   64       2.10   32,768      52,224
  *     128  128  128      4.19   32,768      69,632   two blocks on a multiprocessor: 8 warps of 32 rows
+ *     256  64   128      4.19   65,536      101,376  two blocks: 8 warps of 16 rows
  *
  * A warp of 32 rows reads each number of k and v from shared memory once for two products; with 16 rows shared memory,
  * not the tensor cores, would be the limit. Tiles of 16 rows are for decoding, which is bound by device memory.
@@ -90,6 +91,27 @@ __device__ __forceinline__ void block_mask(float (&score)[MT][N_TILES][4], const
 #pragma unroll
                 for (int e = 0; e < 2; e++)
                     if (j * 8 + e >= end)
+                        score[m][j][2 * h + e] = -INFINITY;
+        }
+}
+
+/* The same for keys before the first that a row sees: first[r] keys from the block's first on. */
+template <int MT>
+__device__ __forceinline__ void block_mask_first(float (&score)[MT][N_TILES][4], const int *first, int key)
+{
+    int lane = (int)threadIdx.x % 32;
+
+    key += lane % 4 * 2;
+#pragma unroll
+    for (int m = 0; m < MT; m++)
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+            int end = first[m * 16 + h * 8 + lane / 4] - key;
+#pragma unroll
+            for (int j = 0; j < N_TILES; j++)
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    if (j * 8 + e < end)
                         score[m][j][2 * h + e] = -INFINITY;
         }
 }
@@ -236,8 +258,10 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
 
     SHARED_DYNAMIC(uint16_t, q);
     SHARED_ARRAY(int, row_hidden, ROWS);
+    SHARED_ARRAY(int, row_first, ROWS);
     uint16_t *k = q + ROWS * (D + 8), *v = k + BLOCK_KEYS * (D + 8);
     attend_task_of<uint16_t>(a, (int)blockIdx.x, &t);
+    t.begin += attend_skipped(a, t, BLOCK_KEYS);
     const uint16_t *keys = (const uint16_t *)t.k + (size_t)t.begin * (size_t)K;
     const uint16_t *values = (const uint16_t *)t.v + (size_t)t.begin * (size_t)K;
     int warp_row = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0) * MT * 16,
@@ -245,6 +269,8 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
     int warp_hidden = end - attend_max_seen(a, t, t.first + warp_row, MT * 16);
     if (threadIdx.x < ROWS)
         row_hidden[threadIdx.x] = end - attend_seen(a, t, t.first + (int)threadIdx.x);
+    if (threadIdx.x < ROWS && a.job.window)
+        row_first[threadIdx.x] = attend_first(a, t, t.first + (int)threadIdx.x);
     no_keys(rows);
     if (t.begin < end) {
         copy_tile<D, ROWS, THREADS>(q, (const uint16_t *)a.job.q + (t.row + (size_t)t.first) * (size_t)K,
@@ -277,6 +303,8 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
         copy_async_commit();
         if (seen) {
             block_mask<MT>(score, row_hidden + warp_row, left);
+            if (a.job.window)
+                block_mask_first<MT>(score, row_first + warp_row, end - left);
             block_weights<D, MT>(rows, score, a.scale);
             if (weighed)
                 block_values<D, MT>(rows, score, v);
@@ -302,6 +330,8 @@ void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_
         constexpr int D = decltype(width)::n;
         if (tile_rows == 16)
             launch<D, 1, 1>(c, a);
+        else if constexpr (D > 128)
+            launch<D, 1, 4>(c, a);
         else if (tile_rows == 64)
             launch<D, 2, 2>(c, a);
         else
@@ -309,7 +339,7 @@ void attend_launch_tensor(struct cuda *c, const struct attend_args *a, int tile_
     });
 }
 
-int attend_tensor_rows(int n_rows)
+int attend_tensor_rows(int n_rows, int K)
 {
-    return n_rows <= 16 ? 16 : n_rows <= 64 ? 64 : 128;
+    return n_rows <= 16 ? 16 : n_rows <= 64 || K > 128 ? 64 : 128;
 }

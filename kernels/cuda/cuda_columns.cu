@@ -269,7 +269,10 @@ void cuda_column_stats(struct backend *be, const struct column_job *job)
     if (!cuda_attend_fits(c, K))
         return;
     if (attend_has_tensor(c))
-        tensor_for(K, [&](auto width) { launch_tensor<decltype(width)::n, 2>(c, &a); });
+        tensor_for(K, [&](auto width) {
+            constexpr int D = decltype(width)::n;
+            launch_tensor<D, D <= 128 ? 2 : 1>(c, &a);
+        });
     else
         plain_for(K, [&](auto columns) { launch_plain<decltype(columns)::n>(c, &a); });
 }

@@ -95,9 +95,9 @@ struct cuda {
     size_t scratch_bytes, scratch_planned;
     struct cuda_ring ring;
 
-    struct attend_list lists[ATTN_WHOLE + 1]; // the last of each enum attn_kind
-    size_t list_planned;                      // bytes of one on the device
-    size_t state_bytes, state_planned;        // the most for the states of a turn of attention; of the planned work
+    struct attend_list lists[ATTN_WHOLE + 1][2]; // the last of each enum attn_kind, without and with a window
+    size_t list_planned;                         // bytes of one on the device
+    size_t state_bytes, state_planned;           // the most for the states of a turn of attention; of the planned work
 
     cublasLtMatmulDesc_t product;  // common to all products
     struct cuda_product *products; // a list: common to all products of one shape

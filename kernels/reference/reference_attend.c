@@ -9,6 +9,7 @@ enum { MAX_HEAD_DIM = 1024 };
 /* The keys that one query row sees, and its location: row `at` of q, part and lse; (token, head) of out. */
 struct attn_row {
     struct kv_rows keys;
+    int first; // of them
     size_t at;
     int token, head;
 };
@@ -54,6 +55,7 @@ static struct attn_row row_at(const struct attn_job *job, const struct attn_span
         r.keys.n = span->n_keys - span->n_rows + i + 1;
     if (r.keys.n < 0)
         r.keys.n = 0;
+    r.first = attn_first(job, r.keys.n, job->kind == ATTN_SHARED && job->window ? job->since[token] + 1 : 0);
     return r;
 }
 
@@ -92,21 +94,22 @@ static double merged(const struct attn_job *job, const struct attn_row *row, int
 static void attend_row(struct backend *be, const struct attn_job *job, const struct attn_row *row)
 {
     int K = job->head_dim, n = row->keys.n;
+    bool any = row->first < n;
     double max = -(double)INFINITY, total = 0, weighted[MAX_HEAD_DIM] = { 0 };
 
     assert(K <= MAX_HEAD_DIM);
-    for (int j = 0; j < n; j++)
+    for (int j = row->first; j < n; j++)
         max = fmax(max, score(be->dtype, job, row, j));
-    for (int j = 0; j < n; j++) {
+    for (int j = row->first; j < n; j++) {
         double w = exp(score(be->dtype, job, row, j) - max);
         const void *v = row_of(be->dtype, row->keys.v, (size_t)j, K);
         total += w;
         for (int c = 0; c < K; c++)
             weighted[c] += w * number_get(be->dtype, v, (size_t)c);
     }
-    float lse = n > 0 ? (float)(max + log(total)) : -INFINITY;
+    float lse = any ? (float)(max + log(total)) : -INFINITY;
     for (int c = 0; c < K; c++) {
-        double x = n > 0 ? weighted[c] / total : 0;
+        double x = any ? weighted[c] / total : 0;
         if (job->out.at)
             mat_put(job->out, row->token, row->head * K + c, merged(job, row, c, x, lse));
         if (job->part)
@@ -147,7 +150,7 @@ void reference_column_stats(struct backend *be, const struct column_job *job)
 {
     struct attn_span span = span_of(&job->attn.spans, 0);
 
-    assert(job->attn.kind == ATTN_TEXT && job->attn.spans.n == 1);
+    assert(job->attn.kind == ATTN_TEXT && job->attn.spans.n == 1 && job->attn.window == 0);
     for (int g = 0; g < job->attn.n_kv_heads; g++) {
         float *column = job->column + (size_t)g * job->pitch;
         for (int j = 0; j < span.n_keys; j++) {

@@ -299,8 +299,8 @@ static int cut_work(struct grid *g, const struct grid_input *in, struct work *w,
     if (in->too_long == TOO_LONG_REFUSE) {
         err_set(
             err, ERR_FORMAT,
-            "context '%s' has %d tokens: with question and answer more than the model's %s%d; use --truncate to cut it",
-            w->context->id, w->ids.n, in->model_window ? "sliding window of " : "", in->model_tokens);
+            "context '%s' has %d tokens: with question and answer more than the model's %d; use --truncate to cut it",
+            w->context->id, w->ids.n, in->model_tokens);
         return refuse_work(g, w, err);
     }
     if (in->shards && shards_prefix(in->shards, w->context->id, &w->ids, &stored, err))

@@ -92,7 +92,6 @@ struct grid_input {
     const struct context_sample *sample; // which to run, and in which order; the others are only rows; NULL: all
     enum too_long too_long;
     int model_tokens;   // the model's limit
-    int model_window;   // > 0: the limit comes from a sliding attention window
     int model_original; // the limit of short contexts: below the model\'s with longrope
     const struct tokenizer *tokenizer;
     const struct shards *shards;

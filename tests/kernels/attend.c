@@ -10,61 +10,73 @@
 /* ---- cases -------------------------------------------------------------- */
 
 static const struct attn_case cases[] = {
-    { ATTN_TEXT, 1, 1, 64, { { 0, 1, 0, 1 } } },
-    { ATTN_TEXT, 3, 3, 64, { { 0, 24, 0, 24 } } },
-    { ATTN_TEXT, 3, 3, 64, { { 0, 25, 5, 55 } } },
-    { ATTN_TEXT, 1, 8, 16, { { 0, 4, 3, 9 } } },
-    { ATTN_TEXT, 1, 3, 64, { { 0, 200, 0, 200 } } },
-    { ATTN_TEXT, 1, 3, 64, { { 0, 20, 2, 1040 } } },
-    { ATTN_TEXT, 2, 3, 80, { { 0, 5, 10, 2051 } } },
-    { ATTN_TEXT, 1, 1, 128, { { 0, 33, 0, 1030 } } },
-    { ATTN_TEXT, 1, 1, 128, { { 0, 140, 0, 430 } } },
-    { ATTN_TEXT, 2, 2, 32, { { 0, 10, 0, 10 }, { 10, 20, 40, 70 }, { 30, 1, 200, 3 } } },
-    { ATTN_TEXT, 1, 200, 8, { { 0, 2, 0, 9 } } },
-    { ATTN_TEXT, 1, 2, 256, { { 0, 40, 0, 77 } } },
-    { ATTN_TEXT, 2, 1, 200, { { 0, 66, 1, 67 }, { 66, 3, 2, 130 } } },
-    { ATTN_TEXT, 1, 7, 40, { { 0, 23, 1, 90 } } },
-    { ATTN_TEXT, 1, 5, 136, { { 0, 3, 0, 64 } } },
-    { ATTN_TEXT, 1, 1, 100, { { 0, 20, 0, 65 } } },
-    { ATTN_TEXT, 2, 2, 264, { { 0, 9, 0, 40 } } },
-    { ATTN_TEXT, 1, 16, 24, { { 0, 9, 4, 4200 }, { 9, 2, 4, 8193 } } },
-    { ATTN_TEXT, 1, 1, 12, { { 0, 9, 0, 1025 } } },
-    { ATTN_TEXT, 1, 1, 8, { { 0, 1030, 0, 1026 } } },
-    { ATTN_TEXT, 1, 1, 1024, { { 0, 2, 0, 3 } } },
-    { ATTN_TEXT, 1, 2, 64, { { 0, 3, 0, 0 } } },
-    { ATTN_OWN, 1, 1, 64, { { 0, 1, 0, 1 } } },
-    { ATTN_OWN, 2, 3, 64, { { 0, 1, 0, 5 }, { 1, 4, 10, 14 }, { 5, 30, 30, 30 }, { 35, 1, 100, 1100 } } },
-    { ATTN_OWN, 1, 8, 16, { { 0, 5, 0, 9 }, { 5, 64, 20, 90 }, { 69, 1, 9, 1 } } },
-    { ATTN_OWN, 2, 1, 80, { { 0, 33, 0, 40 }, { 33, 2, 50, 1030 } } },
-    { ATTN_OWN, 1, 4, 128, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } } },
-    { ATTN_OWN, 1, 1, 6, { { 0, 3, 0, 8 } } },
-    { ATTN_OWN, 1, 1, 128, { { 0, 70, 0, 5 }, { 70, 17, 5, 17 } } },
-    { ATTN_OWN, 3, 7, 64, { { 0, 1, 0, 64 }, { 1, 1, 64, 65 }, { 2, 2, 129, 129 }, { 4, 9, 258, 73 } } },
-    { ATTN_SHARED, 1, 1, 64, { { 0, 1, 0, 1 } } },
-    { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1023 } } },
-    { ATTN_SHARED, 2, 3, 64, { { 0, 1, 0, 1024 }, { 1, 5, 1, 1025 }, { 6, 2, 0, 1024 }, { 8, 40, 2, 77 } } },
-    { ATTN_SHARED, 1, 4, 32, { { 0, 20, 0, 2500 } } },
-    { ATTN_SHARED, 3, 1, 80, { { 0, 3, 1, 2 }, { 3, 30, 0, 300 } } },
-    { ATTN_SHARED, 1, 1, 128, { { 0, 193, 0, 33 } } },
-    { ATTN_SHARED, 2, 1, 128, { { 0, 3, 3, 150 }, { 3, 2, 1, 40 } } },
-    { ATTN_SHARED, 2, 3, 128, { { 0, 25, 0, 640 }, { 25, 1, 1, 1100 }, { 26, 4, 2, 129 } } },
-    { ATTN_SHARED, 2, 8, 16, { { 0, 24, 0, 5 }, { 24, 1, 1, 0 } } },
-    { ATTN_SHARED, 1, 2, 16, { { 0, 2, 0, 8192 }, { 2, 9, 1, 8193 } } },
-    { ATTN_SHARED, 3, 1, 256, { { 0, 5, 2, 1100 }, { 5, 65, 0, 20 } } },
-    { ATTN_SHARED, 1, 1, 10, { { 0, 18, 0, 2100 }, { 18, 1, 4, 1 } } },
-    { ATTN_WHOLE, 12, 1, 32, { { 0, 7, 0, 7 }, { 7, 33, 7, 33 }, { 40, 1, 40, 1 } } },
-    { ATTN_WHOLE, 2, 2, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } } },
-    { ATTN_WHOLE, 1, 1, 128, { { 0, 40, 0, 129 } } },
-    { ATTN_WHOLE, 1, 3, 192, { { 0, 22, 1, 64 }, { 22, 5, 2, 128 } } },
-    { ATTN_WHOLE, 2, 1, 96, { { 0, 129, 0, 12 }, { 129, 64, 0, 65 } } },
+    { ATTN_TEXT, 1, 1, 64, { { 0, 1, 0, 1 } }, 0 },
+    { ATTN_TEXT, 3, 3, 64, { { 0, 24, 0, 24 } }, 0 },
+    { ATTN_TEXT, 3, 3, 64, { { 0, 25, 5, 55 } }, 0 },
+    { ATTN_TEXT, 1, 8, 16, { { 0, 4, 3, 9 } }, 0 },
+    { ATTN_TEXT, 1, 3, 64, { { 0, 200, 0, 200 } }, 0 },
+    { ATTN_TEXT, 1, 3, 64, { { 0, 20, 2, 1040 } }, 0 },
+    { ATTN_TEXT, 2, 3, 80, { { 0, 5, 10, 2051 } }, 0 },
+    { ATTN_TEXT, 1, 1, 128, { { 0, 33, 0, 1030 } }, 0 },
+    { ATTN_TEXT, 1, 1, 128, { { 0, 140, 0, 430 } }, 0 },
+    { ATTN_TEXT, 2, 2, 32, { { 0, 10, 0, 10 }, { 10, 20, 40, 70 }, { 30, 1, 200, 3 } }, 0 },
+    { ATTN_TEXT, 1, 200, 8, { { 0, 2, 0, 9 } }, 0 },
+    { ATTN_TEXT, 1, 2, 256, { { 0, 40, 0, 77 } }, 0 },
+    { ATTN_TEXT, 2, 1, 200, { { 0, 66, 1, 67 }, { 66, 3, 2, 130 } }, 0 },
+    { ATTN_TEXT, 1, 7, 40, { { 0, 23, 1, 90 } }, 0 },
+    { ATTN_TEXT, 1, 5, 136, { { 0, 3, 0, 64 } }, 0 },
+    { ATTN_TEXT, 1, 1, 100, { { 0, 20, 0, 65 } }, 0 },
+    { ATTN_TEXT, 2, 2, 264, { { 0, 9, 0, 40 } }, 0 },
+    { ATTN_TEXT, 1, 16, 24, { { 0, 9, 4, 4200 }, { 9, 2, 4, 8193 } }, 0 },
+    { ATTN_TEXT, 1, 1, 12, { { 0, 9, 0, 1025 } }, 0 },
+    { ATTN_TEXT, 1, 1, 8, { { 0, 1030, 0, 1026 } }, 0 },
+    { ATTN_TEXT, 1, 1, 1024, { { 0, 2, 0, 3 } }, 0 },
+    { ATTN_TEXT, 1, 2, 64, { { 0, 3, 0, 0 } }, 0 },
+    { ATTN_OWN, 1, 1, 64, { { 0, 1, 0, 1 } }, 0 },
+    { ATTN_OWN, 2, 3, 64, { { 0, 1, 0, 5 }, { 1, 4, 10, 14 }, { 5, 30, 30, 30 }, { 35, 1, 100, 1100 } }, 0 },
+    { ATTN_OWN, 1, 8, 16, { { 0, 5, 0, 9 }, { 5, 64, 20, 90 }, { 69, 1, 9, 1 } }, 0 },
+    { ATTN_OWN, 2, 1, 80, { { 0, 33, 0, 40 }, { 33, 2, 50, 1030 } }, 0 },
+    { ATTN_OWN, 1, 4, 128, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } }, 0 },
+    { ATTN_OWN, 1, 1, 6, { { 0, 3, 0, 8 } }, 0 },
+    { ATTN_OWN, 1, 1, 128, { { 0, 70, 0, 5 }, { 70, 17, 5, 17 } }, 0 },
+    { ATTN_OWN, 3, 7, 64, { { 0, 1, 0, 64 }, { 1, 1, 64, 65 }, { 2, 2, 129, 129 }, { 4, 9, 258, 73 } }, 0 },
+    { ATTN_SHARED, 1, 1, 64, { { 0, 1, 0, 1 } }, 0 },
+    { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1023 } }, 0 },
+    { ATTN_SHARED, 2, 3, 64, { { 0, 1, 0, 1024 }, { 1, 5, 1, 1025 }, { 6, 2, 0, 1024 }, { 8, 40, 2, 77 } }, 0 },
+    { ATTN_SHARED, 1, 4, 32, { { 0, 20, 0, 2500 } }, 0 },
+    { ATTN_SHARED, 3, 1, 80, { { 0, 3, 1, 2 }, { 3, 30, 0, 300 } }, 0 },
+    { ATTN_SHARED, 1, 1, 128, { { 0, 193, 0, 33 } }, 0 },
+    { ATTN_SHARED, 2, 1, 128, { { 0, 3, 3, 150 }, { 3, 2, 1, 40 } }, 0 },
+    { ATTN_SHARED, 2, 3, 128, { { 0, 25, 0, 640 }, { 25, 1, 1, 1100 }, { 26, 4, 2, 129 } }, 0 },
+    { ATTN_SHARED, 2, 8, 16, { { 0, 24, 0, 5 }, { 24, 1, 1, 0 } }, 0 },
+    { ATTN_SHARED, 1, 2, 16, { { 0, 2, 0, 8192 }, { 2, 9, 1, 8193 } }, 0 },
+    { ATTN_SHARED, 3, 1, 256, { { 0, 5, 2, 1100 }, { 5, 65, 0, 20 } }, 0 },
+    { ATTN_SHARED, 1, 1, 10, { { 0, 18, 0, 2100 }, { 18, 1, 4, 1 } }, 0 },
+    { ATTN_WHOLE, 12, 1, 32, { { 0, 7, 0, 7 }, { 7, 33, 7, 33 }, { 40, 1, 40, 1 } }, 0 },
+    { ATTN_WHOLE, 2, 2, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } }, 0 },
+    { ATTN_WHOLE, 1, 1, 128, { { 0, 40, 0, 129 } }, 0 },
+    { ATTN_WHOLE, 1, 3, 192, { { 0, 22, 1, 64 }, { 22, 5, 2, 128 } }, 0 },
+    { ATTN_WHOLE, 2, 1, 96, { { 0, 129, 0, 12 }, { 129, 64, 0, 65 } }, 0 },
+    { ATTN_TEXT, 2, 3, 64, { { 0, 200, 0, 200 } }, 1 },
+    { ATTN_TEXT, 1, 4, 256, { { 0, 70, 3, 1400 } }, 512 },
+    { ATTN_TEXT, 2, 2, 32, { { 0, 10, 0, 10 }, { 10, 20, 40, 70 }, { 30, 1, 200, 3000 } }, 17 },
+    { ATTN_TEXT, 1, 1, 80, { { 0, 300, 1, 2500 } }, 128 },
+    { ATTN_TEXT, 1, 8, 64, { { 0, 50, 0, 2300 }, { 50, 9, 4, 9 } }, 1100 },
+    { ATTN_OWN, 2, 3, 64, { { 0, 1, 0, 5 }, { 1, 4, 10, 14 }, { 5, 30, 30, 30 }, { 35, 1, 100, 1100 } }, 20 },
+    { ATTN_OWN, 1, 8, 16, { { 0, 5, 0, 9 }, { 5, 64, 20, 90 }, { 69, 1, 9, 1300 } }, 77 },
+    { ATTN_OWN, 1, 4, 128, { { 0, 7, 0, 7 }, { 7, 70, 7, 300 } }, 64 },
+    { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1023 } }, 12 },
+    { ATTN_SHARED, 2, 3, 64, { { 0, 1, 0, 1024 }, { 1, 5, 1, 1025 }, { 6, 2, 0, 1024 }, { 8, 40, 2, 77 } }, 60 },
+    { ATTN_SHARED, 1, 4, 32, { { 0, 20, 0, 2500 }, { 20, 3, 1, 2 } }, 1200 },
+    { ATTN_SHARED, 1, 1, 256, { { 0, 25, 0, 640 }, { 25, 1, 1, 1100 } }, 512 },
 };
 enum { N_CASES = sizeof(cases) / sizeof(*cases) };
 
 static void text_of(char out[128], const struct attn_case *c)
 {
     static const char *const kinds[] = { "text", "own", "shared", "whole" };
-    snprintf(out, 128, "attend %s: %d tokens in %d spans, %d heads of %d rows, %d keys of %d", kinds[c->kind],
-             n_tokens(c), n_spans(c), c->G, c->group, c->spans[0].n_keys, c->K);
+    snprintf(out, 128, "attend %s: %d tokens in %d spans, %d heads of %d rows, %d keys of %d, window %d",
+             kinds[c->kind], n_tokens(c), n_spans(c), c->G, c->group, c->spans[0].n_keys, c->K, c->window);
 }
 
 /* ---- against the reference ---------------------------------------------- */
@@ -124,11 +136,11 @@ Test(kernels, attend)
 static void check_far_apart(const struct pair *p)
 {
     static const struct attn_case far[] = {
-        { ATTN_WHOLE, 2, 2, 16, { { 0, 30, 0, 3 }, { 30, 3, 0, 70 } } },
-        { ATTN_OWN, 2, 2, 24, { { 0, 40, 0, 40 } } },
-        { ATTN_SHARED, 1, 2, 16, { { 0, 20, 0, 1100 } } },
-        { ATTN_OWN, 1, 3, 64, { { 0, 40, 0, 200 } } },
-        { ATTN_SHARED, 1, 3, 64, { { 0, 20, 0, 1100 } } },
+        { ATTN_WHOLE, 2, 2, 16, { { 0, 30, 0, 3 }, { 30, 3, 0, 70 } }, 0 },
+        { ATTN_OWN, 2, 2, 24, { { 0, 40, 0, 40 } }, 0 },
+        { ATTN_SHARED, 1, 2, 16, { { 0, 20, 0, 1100 } }, 0 },
+        { ATTN_OWN, 1, 3, 64, { { 0, 40, 0, 200 } }, 0 },
+        { ATTN_SHARED, 1, 3, 64, { { 0, 20, 0, 1100 } }, 0 },
     };
 
     for (int i = 0; i < 5; i++)
@@ -143,8 +155,8 @@ Test(kernels, attend_scores_far_apart)
 /* An infinite number of the second of three tokens must show in those that see it: a run ends with it. */
 static void check_infinite(const struct pair *p)
 {
-    static const struct attn_case of[] = { { ATTN_TEXT, 1, 1, 64, { { 0, 3, 0, 3 } } },
-                                           { ATTN_OWN, 1, 1, 64, { { 0, 3, 0, 3 } } } };
+    static const struct attn_case of[] = { { ATTN_TEXT, 1, 1, 64, { { 0, 3, 0, 3 } }, 0 },
+                                           { ATTN_OWN, 1, 1, 64, { { 0, 3, 0, 3 } }, 0 } };
     struct backend *be = p->got;
 
     for (int i = 0; i < 2; i++)
@@ -237,12 +249,12 @@ static struct attended attend_beside(struct backend *be, const struct attn_case 
 static void check_beside(const struct pair *p)
 {
     static const struct attn_case of[] = {
-        { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1100 }, { 17, 5, 1, 131 }, { 22, 3, 2, 40 } } },
-        { ATTN_SHARED, 1, 2, 128, { { 0, 70, 0, 300 }, { 70, 1, 1, 131 }, { 71, 2, 2, 3 } } },
-        { ATTN_TEXT, 2, 2, 64, { { 0, 80, 3, 150 }, { 80, 3, 160, 20 }, { 83, 1, 260, 0 } } },
-        { ATTN_TEXT, 1, 2, 128, { { 0, 9, 3, 1050 }, { 9, 1, 1300, 0 } } },
-        { ATTN_WHOLE, 2, 1, 64, { { 0, 9, 5, 100 }, { 9, 2, 120, 1 }, { 11, 1, 300, 0 } } },
-        { ATTN_OWN, 2, 2, 128, { { 0, 9, 5, 100 }, { 9, 1, 110, 65 }, { 10, 1, 300, 0 } } },
+        { ATTN_SHARED, 2, 3, 64, { { 0, 17, 0, 1100 }, { 17, 5, 1, 131 }, { 22, 3, 2, 40 } }, 0 },
+        { ATTN_SHARED, 1, 2, 128, { { 0, 70, 0, 300 }, { 70, 1, 1, 131 }, { 71, 2, 2, 3 } }, 0 },
+        { ATTN_TEXT, 2, 2, 64, { { 0, 80, 3, 150 }, { 80, 3, 160, 20 }, { 83, 1, 260, 0 } }, 0 },
+        { ATTN_TEXT, 1, 2, 128, { { 0, 9, 3, 1050 }, { 9, 1, 1300, 0 } }, 0 },
+        { ATTN_WHOLE, 2, 1, 64, { { 0, 9, 5, 100 }, { 9, 2, 120, 1 }, { 11, 1, 300, 0 } }, 0 },
+        { ATTN_OWN, 2, 2, 128, { { 0, 9, 5, 100 }, { 9, 1, 110, 65 }, { 10, 1, 300, 0 } }, 0 },
     };
 
     for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
@@ -266,12 +278,12 @@ Test(kernels, attend_beside_what_is_not_a_number)
 /* Heads that no kernel has are refused before the work starts and, without a plan, by the op. */
 static void check_refused(const struct pair *p)
 {
-    static const int wide[] = { 20, 136 };
+    static const int wide[] = { 20, 264 };
     const char *heads =
-        p->got->dtype == DTYPE_BF16 ? "128 columns, in bf16 a multiple of 8, not of" : "128 columns, not of";
+        p->got->dtype == DTYPE_BF16 ? "256 columns, in bf16 a multiple of 8, not of" : "256 columns, not of";
 
     for (int i = 0; i < 2; i++) {
-        const struct attn_case c = { ATTN_OWN, 1, 1, wide[i], { { 0, 1, 0, 1 } } };
+        const struct attn_case c = { ATTN_OWN, 1, 1, wide[i], { { 0, 1, 0, 1 } }, 0 };
         const struct work_shape shape = { 1, 1, 1, wide[i], 1, 64, 64, 64, 0, 0, 0, 0, 0 };
         struct err err = { 0 };
         if (has_heads(p->got, wide[i]))
@@ -379,15 +391,32 @@ static const struct alike_case {
     struct attn_case c;
     int32_t n_same[MAX_SPANS];
 } alike_cases[] = {
-    { { ATTN_OWN, 3, 3, 64, { { 0, 1, 0, 80 }, { 1, 3, 0, 70 }, { 4, 2, 0, 65 }, { 6, 2, 0, 64 }, { 8, 1, 0, 150 } } },
+    { { ATTN_OWN,
+        3,
+        3,
+        64,
+        { { 0, 1, 0, 80 }, { 1, 3, 0, 70 }, { 4, 2, 0, 65 }, { 6, 2, 0, 64 }, { 8, 1, 0, 150 } },
+        0 },
       { 0, 66, 64, 64, 64 } },
-    { { ATTN_OWN, 2, 4, 128, { { 0, 40, 7, 110 }, { 40, 30, 7, 100 }, { 70, 1, 7, 200 }, { 71, 1, 8, 90 } } },
+    { { ATTN_OWN, 2, 4, 128, { { 0, 40, 7, 110 }, { 40, 30, 7, 100 }, { 70, 1, 7, 200 }, { 71, 1, 8, 90 } }, 0 },
       { 0, 70, 99, 0 } },
-    { { ATTN_OWN, 1, 1, 16, { { 1, 1, 0, 100 }, { 0, 1, 0, 90 }, { 2, 2, 0, 80 }, { 4, 1, 0, 110 }, { 5, 1, 0, 70 } } },
+    { { ATTN_OWN,
+        1,
+        1,
+        16,
+        { { 1, 1, 0, 100 }, { 0, 1, 0, 90 }, { 2, 2, 0, 80 }, { 4, 1, 0, 110 }, { 5, 1, 0, 70 } },
+        0 },
       { 0, 70, 80, 64, 63 } },
-    { { ATTN_OWN, 1, 1, 80, { { 0, 1, 3, 300 }, { 1, 1, 3, 2000 }, { 2, 9, 3, 9 } } }, { 0, 64, 9 } },
-    { { ATTN_OWN, 1, 2, 32, { { 0, 1, 0, 65 }, { 1, 1, 0, 64 }, { 2, 1, 0, 65 }, { 3, 1, 1, 99 }, { 4, 1, 1, 90 } } },
+    { { ATTN_OWN, 1, 1, 80, { { 0, 1, 3, 300 }, { 1, 1, 3, 2000 }, { 2, 9, 3, 9 } }, 0 }, { 0, 64, 9 } },
+    { { ATTN_OWN,
+        1,
+        2,
+        32,
+        { { 0, 1, 0, 65 }, { 1, 1, 0, 64 }, { 2, 1, 0, 65 }, { 3, 1, 1, 99 }, { 4, 1, 1, 90 } },
+        0 },
       { 0, 64, 64, 0, 70 } },
+    { { ATTN_OWN, 1, 2, 32, { { 0, 1, 0, 80 }, { 1, 2, 0, 90 }, { 3, 1, 0, 65 }, { 4, 1, 0, 91 } }, 90 },
+      { 0, 64, 64, 64 } },
 };
 
 static void check_alike(const struct pair *p)
@@ -422,7 +451,7 @@ Test(kernels, attend_spans_that_begin_alike)
 static void check_numbers(const struct pair *p)
 {
     static const struct attn_case c = {
-        ATTN_SHARED, 2, 2, 16, { { 0, 5, 0, 2500 }, { 5, 9, 1, 1030 }, { 14, 2, 2, 7 } }
+        ATTN_SHARED, 2, 2, 16, { { 0, 5, 0, 2500 }, { 5, 9, 1, 1030 }, { 14, 2, 2, 7 } }, 0
     };
     static const struct {
         int layer, n;
@@ -461,6 +490,7 @@ static void check_little_memory(const struct pair *p)
         1,
         16,
         { { 0, 1, 0, 7200 }, { 1, 100, 0, 2100 }, { 101, 520, 5, 3 }, { 621, 130, 1, 2050 }, { 751, 200, 3, 2900 } },
+        0,
     };
     static const struct work_shape few = { 1, 1, 1, 16, ATTN_SPLIT + 1, 64, 64, 64, 0, 0, 0, 0, 0 };
     struct backend *be = p->got;
@@ -487,9 +517,10 @@ Test(kernels, attend_in_little_memory)
 static void check_own_rows(const struct pair *p)
 {
     static const struct attn_case sequences[] = {
-        { ATTN_OWN, 2, 3, 64, { { 0, 37, 3, 40 } } },   { ATTN_OWN, 1, 3, 64, { { 0, 37, 0, 1100 } } },
-        { ATTN_OWN, 1, 1, 80, { { 0, 150, 0, 150 } } }, { ATTN_OWN, 1, 8, 128, { { 0, 21, 0, 1040 } } },
-        { ATTN_OWN, 1, 4, 16, { { 0, 9, 2, 9 } } },
+        { ATTN_OWN, 2, 3, 64, { { 0, 37, 3, 40 } }, 0 },   { ATTN_OWN, 1, 3, 64, { { 0, 37, 0, 1100 } }, 0 },
+        { ATTN_OWN, 1, 1, 80, { { 0, 150, 0, 150 } }, 0 }, { ATTN_OWN, 1, 8, 128, { { 0, 21, 0, 1040 } }, 0 },
+        { ATTN_OWN, 1, 4, 16, { { 0, 9, 2, 9 } }, 0 },     { ATTN_OWN, 1, 3, 64, { { 0, 37, 0, 1100 } }, 30 },
+        { ATTN_OWN, 1, 2, 32, { { 0, 90, 0, 130 } }, 50 },
     };
     struct backend *be = p->got;
 
@@ -546,9 +577,10 @@ static void check_shared_rows(const struct pair *p)
     for (int k = 0; k < 6; k++)
         for (int d = 0; d < 4; d++)
             for (int group = 1; group <= 3; group += 2)
-                check_shared_case(
-                    p->got,
-                    &(struct attn_case){ ATTN_SHARED, 1, group, head_dim[d], { { 0, 150 / group, 0, n_keys[k] } } });
+                for (int window = 0; window <= 900; window += 900)
+                    check_shared_case(
+                        p->got, &(struct attn_case){
+                                    ATTN_SHARED, 1, group, head_dim[d], { { 0, 150 / group, 0, n_keys[k] } }, window });
 }
 
 Test(kernels, attend_shared_rows_do_not_know_each_other)

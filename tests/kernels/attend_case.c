@@ -6,7 +6,7 @@
 
 bool has_heads(const struct backend *be, int K)
 {
-    return strcmp(be->name, "cuda") != 0 || (K <= 128 && (be->dtype == DTYPE_F32 || K % 8 == 0));
+    return strcmp(be->name, "cuda") != 0 || (K <= 256 && (be->dtype == DTYPE_F32 || K % 8 == 0));
 }
 
 int n_spans(const struct attn_case *c)
@@ -81,7 +81,13 @@ struct attn_operands operands_of(struct backend *be, const struct attn_case *c)
                                .n_kv_heads = c->G,
                                .head_dim = c->K,
                                .layer = LAYER,
-                               .scale = 0.3f };
+                               .scale = 0.3f,
+                               .window = c->window };
+    int32_t *since = calloc((size_t)T, sizeof(*since));
+    for (int t = 0; t < T; t++)
+        since[t] = t * 7 % (c->window + 3); // the last ones see nothing of a cache
+    o.job.since = o.since = bytes_from(be, since, (size_t)T * sizeof(*since));
+    free(since);
     if (c->kind == ATTN_SHARED)
         make_caches(be, c, &o);
     else
@@ -95,6 +101,7 @@ void operands_free(struct backend *be, struct attn_operands *o)
     be->free(be, o->k);
     be->free(be, o->v);
     be->free(be, o->device);
+    be->free(be, o->since);
     free(o->host);
 }
 

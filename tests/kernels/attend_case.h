@@ -11,9 +11,10 @@ struct attn_case {
     enum attn_kind kind;
     int G, group, K;
     struct attn_span spans[MAX_SPANS]; // up to the first without rows
+    int window;
 };
 
-/* Has the backend such heads? cuda refuses more than 128 columns, and in bf16 those that are no multiple of 8. */
+/* Has the backend such heads? cuda refuses more than 256 columns, and in bf16 those that are no multiple of 8. */
 bool has_heads(const struct backend *be, int K);
 
 int n_spans(const struct attn_case *c);
@@ -23,6 +24,7 @@ struct attn_operands {
     struct attn_job job; // without spans and results
     void *q, *k, *v;
     struct kv_rows *host, *device;
+    int32_t *since;
 };
 
 struct attn_operands operands_of(struct backend *be, const struct attn_case *c);

@@ -36,11 +36,11 @@ static void *merged_on(struct backend *be, const struct attn_case *c, float *of_
 }
 
 static const struct attn_case merged_cases[] = {
-    { ATTN_OWN, 2, 3, 64, { { 0, 1, 0, 5 }, { 1, 4, 10, 14 }, { 5, 30, 30, 30 }, { 35, 1, 100, 1100 } } },
-    { ATTN_OWN, 1, 1, 128, { { 0, 70, 0, 5 }, { 70, 17, 5, 17 } } },
-    { ATTN_OWN, 1, 4, 80, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } } },
-    { ATTN_WHOLE, 1, 3, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } } },
-    { ATTN_TEXT, 2, 3, 64, { { 0, 90, 40, 1130 } } },
+    { ATTN_OWN, 2, 3, 64, { { 0, 1, 0, 5 }, { 1, 4, 10, 14 }, { 5, 30, 30, 30 }, { 35, 1, 100, 1100 } }, 0 },
+    { ATTN_OWN, 1, 1, 128, { { 0, 70, 0, 5 }, { 70, 17, 5, 17 } }, 0 },
+    { ATTN_OWN, 1, 4, 80, { { 0, 7, 0, 7 }, { 7, 1, 7, 300 } }, 0 },
+    { ATTN_WHOLE, 1, 3, 64, { { 0, 9, 3, 1500 }, { 9, 2, 0, 0 } }, 0 },
+    { ATTN_TEXT, 2, 3, 64, { { 0, 90, 40, 1130 } }, 0 },
 };
 
 static void check_merged(const struct pair *p)
@@ -133,7 +133,7 @@ static void check_merged_halves(const struct pair *p)
 {
     enum { T = 11, G = 3, GROUP = 3, K = 64, ROWS = T * G * GROUP };
     struct backend *be = p->got;
-    const struct attn_case c = { ATTN_WHOLE, G, GROUP, K, { { 0, T, 0, 1300 } } };
+    const struct attn_case c = { ATTN_WHOLE, G, GROUP, K, { { 0, T, 0, 1300 } }, 0 };
     const struct attn_span first = { 0, T, 0, 1100 }, second = { 0, T, 1100, 200 };
     struct attn_operands o = operands_of(be, &c);
     struct attended whole = attend_on(be, &o, c.spans, 1, OUT);

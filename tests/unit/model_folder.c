@@ -112,7 +112,7 @@ Test(model_folder, reads_the_rotary_scalings_of_config_json)
     cr_assert(c->rope_original == 8192 && c->rope_theta == 1e6 && c->head_dim == 16);
     model_close(m);
     m = open_config("{" BASIC ",\"num_key_value_heads\":1,\"sliding_window\":100,\"rope_scaling\":null}", &err);
-    cr_assert(m && model_config(m)->max_tokens == 100); /* within the window it changes nothing */
+    cr_assert(m && model_config(m)->window == 100);
     model_close(m);
 }
 
@@ -216,20 +216,20 @@ Test(model_folder, fields_that_change_the_computation_are_refused)
     }
 }
 
-Test(model_folder, a_window_that_is_used_shortens_what_fits)
+Test(model_folder, a_window_that_is_used)
 {
     static const struct {
         const char *fields;
-        int max_tokens, window;
+        int window;
     } at[] = {
-        { "\"sliding_window\":100", 100, 100 },
-        { "\"sliding_window\":256", 256, 0 },
-        { "\"sliding_window\":257", 256, 0 },
-        { "\"sliding_window\":null", 256, 0 },
-        { "\"sliding_window\":100,\"use_sliding_window\":false", 256, 0 },
-        { "\"sliding_window\":100,\"use_sliding_window\":true", 100, 100 },
-        { "\"sliding_window\":100,\"layer_types\":[\"full_attention\"]", 256, 0 },
-        { "\"sliding_window\":100,\"layer_types\":[\"sliding_attention\"]", 100, 100 },
+        { "\"sliding_window\":100", 100 },
+        { "\"sliding_window\":256", 0 }, /* no text is longer */
+        { "\"sliding_window\":257", 0 },
+        { "\"sliding_window\":null", 0 },
+        { "\"sliding_window\":100,\"use_sliding_window\":false", 0 },
+        { "\"sliding_window\":100,\"use_sliding_window\":true", 100 },
+        { "\"sliding_window\":100,\"layer_types\":[\"full_attention\"]", 0 },
+        { "\"sliding_window\":100,\"layer_types\":[\"sliding_attention\"]", 100 },
     };
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
@@ -239,8 +239,8 @@ Test(model_folder, a_window_that_is_used_shortens_what_fits)
         struct model *m = open_config(buf_str(&config), &err);
         cr_assert_not_null(m, "%s: %s", at[i].fields, err.msg);
         const struct model_config *c = model_config(m);
-        cr_assert(c->max_tokens == at[i].max_tokens && c->window == at[i].window, "%s: %d, %d", at[i].fields,
-                  c->max_tokens, c->window);
+        cr_assert(c->max_tokens == 256 && c->window == at[i].window, "%s: %d", at[i].fields, c->window);
+        cr_assert_eq(model_window(c, 0), at[i].window);
         model_close(m);
         buf_release(&config);
     }
@@ -260,7 +260,7 @@ Test(model_folder, a_mistral_without_the_field_has_a_window)
         buf_printf(&config, "{%s%s}", shape, given ? ",\"sliding_window\":null" : "");
         struct model *m = open_config(buf_str(&config), &err);
         cr_assert_not_null(m, "%s", err.msg);
-        cr_assert_eq(model_config(m)->max_tokens, given ? 32768 : 4096);
+        cr_assert_eq(model_config(m)->max_tokens, 32768);
         cr_assert_eq(model_config(m)->window, given ? 0 : 4096);
         model_close(m);
         buf_release(&config);

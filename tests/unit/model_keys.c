@@ -320,25 +320,24 @@ Test(model_keys, yarn_stretches_what_fits)
     add_key(&x, "llama.rope.scaling.attn_factor", F32, 0.5);
     add_key(&x, "llama.attention.sliding_window", U32, 600);
     c = config_with(&x);
-    cr_assert(c.rope_original == 256 && c.rope_low == 2 && c.rope_high == 16 && c.max_tokens == 600);
+    cr_assert(c.rope_original == 256 && c.rope_low == 2 && c.rope_high == 16 && c.max_tokens == 1024);
     cr_assert(fabs(c.rope_attention - 0.5 * (1 + 0.1 * log(4))) < 1e-12);
     add_text(&x, "llama.rope.scaling.type", "yarn");
     add_key(&x, "llama.rope.scaling.factor", F32, 1e9);
     refuses(&x, "the context length is 2147483647");
 }
 
-Test(model_keys, a_window_shortens_what_fits)
+Test(model_keys, a_window_below_the_context_length)
 {
     static const struct {
-        int given, max_tokens, window;
-    } at[] = { { 0, 256, 0 }, { 255, 255, 255 }, { 256, 256, 0 }, { 257, 256, 0 } };
+        int given, window;
+    } at[] = { { 0, 0 }, { 255, 255 }, { 256, 0 }, { 257, 0 } };
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         struct more x = { 0 };
         add_key(&x, "llama.attention.sliding_window", U32, at[i].given);
         const struct model_config c = config_with(&x);
-        cr_assert(c.max_tokens == at[i].max_tokens && c.window == at[i].window, "%d: %d, %d", at[i].given, c.max_tokens,
-                  c.window);
+        cr_assert(c.max_tokens == 256 && c.window == at[i].window, "%d: %d", at[i].given, c.window);
     }
 }
 

@@ -59,6 +59,10 @@ FAMILIES = {
                              original_max_position_embeddings=64, rope_scaling=longrope(12)),
     "phi-3-longrope": family("phi3", 2, 64, 2, 2, 32, 80, sliding_window=None, original_max_position_embeddings=2048,
                              rope_scaling=longrope(16)),
+    "mistral-window": family("mistral", 2, 64, 4, 2, 32, 96, sliding_window=33),
+    "qwen2-window": family("qwen2", 3, 72, 7, 1, 64, 80, use_sliding_window=True, sliding_window=50, max_window_layers=1,
+                           tie_word_embeddings=True),
+    "phi-3-window": family("phi3", 2, 64, 2, 2, 96, 80, sliding_window=128),
     "granite": family("granite", 2, 64, 4, 2, 16, 96, embedding_multiplier=12.0, residual_multiplier=0.22,
                       attention_multiplier=0.0625 / 2, logits_scaling=8.0, attention_bias=False, mlp_bias=False,
                       tie_word_embeddings=True),
@@ -82,6 +86,7 @@ LONG = {
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
              "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss"}
+FOLDERS = {"mistral-window", "qwen2-window"}  # GGUF files do not say this
 PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 
 
@@ -319,10 +324,12 @@ def write_gguf_parts(path, keys, tensors, n):
 
 
 def make(name, out):
-    """Writes both; returns their paths."""
+    """Writes both, where there are both; returns their paths."""
     tensors = weights(name)
     folder, gguf = os.path.join(out, name), os.path.join(out, name + ".gguf")
     write_folder(folder, name, tensors)
+    if name in FOLDERS:
+        return folder,
     if name == "llama-2":
         gguf = write_gguf_parts(os.path.join(out, name), gguf_keys(name), gguf_tensors(name, tensors), 3)
     else:
