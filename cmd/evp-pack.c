@@ -204,8 +204,7 @@ static int check_bytes(const struct pack *p, const struct job *j, int64_t bytes,
 /* Parses the planned config. The model must support it; a size that is known in advance is checked here. */
 static int get_config(const struct pack *p, struct job *j, struct err *err)
 {
-    const struct model_config *m = model_config(p->model);
-    const struct kv_shape shape = { m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
+    const struct kv_shape any = model_kv_shape(model_config(p->model), DTYPE_F32), shape = kv_shape_of(&any, j->ids.n);
 
     if (config_parse(&j->config, j->placement->config, err) || config_check(&j->config, &shape, err))
         return err->code;

@@ -297,6 +297,7 @@ static int plan_grid(struct job *j, struct err *err)
     j->input.times_decoding = cfg.decode_times == DECODE_AUTO ? !list_of_cells() : cfg.decode_times == DECODE_ON;
     j->input.too_long = cfg.truncate ? TOO_LONG_CUT : TOO_LONG_REFUSE;
     j->input.model_tokens = model_config(j->model)->max_tokens;
+    j->input.model_short = model_short(model_config(j->model));
     j->input.model_original = model_limit(model_config(j->model), 1);
     j->input.tokenizer = j->tokenizer;
     j->input.shards = &j->shards;

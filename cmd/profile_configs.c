@@ -46,7 +46,7 @@ void profile_configs_release(struct profile_configs *c)
 
 struct kv_shape profile_configs_shape(const struct model_config *m)
 {
-    return (struct kv_shape){ m->n_layers, m->n_heads, m->n_kv_heads, m->head_dim, DTYPE_F32 };
+    return model_kv_shape(m, DTYPE_F32);
 }
 
 int profile_configs_check(struct profile_configs *c, const struct model_config *m, struct err *err)

@@ -150,7 +150,7 @@ static double moe_bytes(struct backend *be, struct mat x, struct mat normed, con
 
 static double slots_bytes(const struct backend *be, const struct kv_shape *shape, const struct slot_copy *copy)
 {
-    double numbers = 2.0 * copy->n * shape->head_dim * shape->n_layers * shape->n_kv_heads; // K and V
+    double numbers = 2.0 * copy->n * shape->head_dim * kv_all_layers(shape) * shape->n_kv_heads; // K and V
 
     return own_bytes(be, numbers * (1 + copy->n_to));
 }

@@ -40,10 +40,63 @@ struct kv_store {
     size_t head_rows;
 };
 
-/* The shape of every cache of a model. */
+enum { KV_LAYERS_MAX = 1024 };
+
+/* The shape of every cache of a model. A cache has the layers that keep every token first, in the model's order; these
+ * are the layers that methods see and change. Behind them it has those with a window, of which every variant keeps the
+ * last `window` tokens, or all of fewer, as they are: one more than the next token attends to, as engines count. */
 struct kv_shape {
-    int n_layers, n_heads, n_kv_heads, head_dim; // L, H, G, K; n_heads is a multiple of n_kv_heads
-    enum dtype dtype;                            // of k and v on the device
+    int n_layers;                          // L: those that keep every token
+    int n_heads, n_kv_heads, head_dim;     // H, a multiple of G; G, K
+    enum dtype dtype;                      // of k and v on the device
+    int n_windowed, window;                // layers with a window, its tokens
+    uint64_t windowed[KV_LAYERS_MAX / 64]; // a bit for each of them, by its number in the model
 };
+
+/* The shape of the cache of a context of n tokens, from the model's. If all layers have a window, a text of up to half
+ * of it is as without windows: methods may change all layers, and with its question it must stay within the window. */
+static inline struct kv_shape kv_shape_of(const struct kv_shape *model, int n)
+{
+    struct kv_shape s = *model;
+
+    if (s.n_layers == 0 && n <= s.window / 2)
+        s = (struct kv_shape){ s.n_windowed, s.n_heads, s.n_kv_heads, s.head_dim, .dtype = s.dtype };
+    return s;
+}
+
+static inline int kv_all_layers(const struct kv_shape *s)
+{
+    return s->n_layers + s->n_windowed;
+}
+
+/* The tokens of a context of n that a layer keeps, by its place in caches, without compression. */
+static inline int kv_layer_tokens(const struct kv_shape *s, int place, int n)
+{
+    return place < s->n_layers || n < s->window ? n : s->window;
+}
+
+static inline int kv_has_window(const struct kv_shape *s, int layer)
+{
+    return (int)(s->windowed[layer / 64] >> layer % 64 & 1);
+}
+
+/* The place in caches of a layer of the model, and the other way round. */
+static inline int kv_place(const struct kv_shape *s, int layer)
+{
+    int before = 0;
+
+    for (int l = 0; l < layer; l++)
+        before += kv_has_window(s, l);
+    return kv_has_window(s, layer) ? s->n_layers + before : layer - before;
+}
+
+static inline int kv_number(const struct kv_shape *s, int place)
+{
+    int window = place >= s->n_layers, left = window ? place - s->n_layers : place, layer = 0;
+
+    while (kv_has_window(s, layer) != window || left-- > 0)
+        layer++;
+    return layer;
+}
 
 #endif

@@ -18,8 +18,8 @@ enum { EVP_METHOD_WHY = 256 }; // bytes of a failure's text, its NUL included
 
 /* One kv head of the uncompressed cache of one context. Later versions add members at the end. */
 struct evp_head {
-    int32_t layer, head;          // from 0; head: of the layer's kv heads
-    int32_t n_layers, n_kv_heads; // of the model
+    int32_t layer, head;          // from 0; layer: of those that keep every token; head: of the layer's kv heads
+    int32_t n_layers, n_kv_heads; // these layers; layers with a window are not compressed
     int32_t n_group, head_dim;    // query heads that share this head; K
     int32_t n_tokens;             // T, the chat template's tokens before the text included
     int32_t window;               // W: at most what the method asked for, and at most T

@@ -62,14 +62,15 @@ enum {
 };
 
 /* The uncompressed cache of one context, as prefill leaves it. Owned by the session that made it. All addresses are on
- * the device, except that `rows` and `window_q` are host lists of device addresses. */
+ * the device, except that `rows` and `window_q` are host lists of device addresses. Methods see the L layers that keep
+ * every token, and side outputs are of these alone; layers with a window lie behind them in `store` and `rows`. */
 struct kv_full {
     struct backend *backend;
     struct pool *pool; // memory for scores and variants
     struct kv_shape shape;
     int n_tokens;               // T
     struct kv_store store;      // slot t holds token t
-    const struct kv_rows *rows; // [L * G], each n = T; layer-major
+    const struct kv_rows *rows; // [kv_all_layers() * G], each n = T; layer-major
     const float *cos, *sin;     // (positions, half the rotated columns): rotary angles, for more positions than T, with
                                 // moments for T + POSITIONS_MORE at least
     int window;                 // W: tokens whose queries are saved: the window asked for, at most T

@@ -54,7 +54,7 @@ static void put_mlp(struct sheet *s, const struct model_config *c)
 static void put_model(struct sheet *s, const struct model *m, const char *digest)
 {
     const struct model_config *c = model_config(m);
-    const struct kv_shape kv = { c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, DTYPE_F32 };
+    const struct kv_shape kv = model_kv_shape(c, DTYPE_F32);
     int64_t bytes = 0;
     char shape[128];
 
@@ -70,11 +70,15 @@ static void put_model(struct sheet *s, const struct model *m, const char *digest
     put_mlp(s, c);
     sheet_int(s, "vocabulary", c->n_vocab);
     sheet_int(s, "max_tokens", c->max_tokens);
-    if (c->window > 0)
+    if (kv.n_windowed > 0) {
+        sheet_int(s, "layers_window", kv.n_windowed);
         sheet_int(s, "sliding_window", c->window);
+    }
     put_rope(s, c);
     sheet_bytes(s, "weights_bytes", bytes);
-    sheet_bytes(s, "kv_per_token_bytes", kv_bytes(&kv, 1));
+    sheet_bytes(s, "kv_per_token_bytes", kv.n_layers * kv.n_kv_heads * kv_pair_bytes(&kv));
+    if (kv.n_windowed > 0)
+        sheet_bytes(s, "kv_constant_bytes", kv_window_pairs(&kv, kv.window) * kv_pair_bytes(&kv));
     sheet_text(s, "model_digest", digest);
     if (model_n_left_out(m) > 0)
         sheet_int(s, "tensors_of_pictures_left_out", model_n_left_out(m));
@@ -155,7 +159,7 @@ static struct kept_range kept_of(const struct packed_payload *p, int first_layer
     struct kept_range r = { INT_MAX, 0, 0 };
     int n[PAYLOAD_HEADS_MAX];
 
-    for (int l = first_layer; l < first_layer + n_layers; l++) {
+    for (int l = first_layer; l < first_layer + n_layers; l++) { // by their places in caches
         packed_payload_lengths(p, l, n);
         for (int g = 0; g < p->shape.n_kv_heads; g++) {
             r.min = n[g] < r.min ? n[g] : r.min;
@@ -181,7 +185,7 @@ static void put_packed(struct sheet *s, const struct packed_payload *p, int n_ke
 /* One number if all heads of all layers keep the same; otherwise a range, and put_layers() adds a table. */
 static void put_kept(struct sheet *s, const struct packed_payload *p)
 {
-    struct kept_range all = kept_of(p, 0, p->shape.n_layers);
+    struct kept_range all = kept_of(p, 0, p->shape.n_layers > 0 ? p->shape.n_layers : p->shape.n_windowed);
 
     if (all.min == all.max) {
         sheet_int(s, "n_kept", all.max);
@@ -190,20 +194,28 @@ static void put_kept(struct sheet *s, const struct packed_payload *p)
     }
     sheet_int(s, "n_kept_min", all.min);
     sheet_int(s, "n_kept_max", all.max);
-    sheet_real(s, "keep_frac", (double)all.sum / ((double)p->shape.n_layers * p->shape.n_kv_heads * p->file.n_tokens),
-               4);
+    int64_t windows = kv_window_pairs(&p->shape, p->file.n_tokens);
+    sheet_real(s, "keep_frac", (double)(all.sum + windows) / (double)kv_pairs(&p->shape, p->file.n_tokens), 4);
+}
+
+static void put_windows(struct sheet *s, const struct packed_payload *p)
+{
+    if (p->shape.n_windowed == 0)
+        return;
+    sheet_int(s, "layers_window", p->shape.n_windowed);
+    sheet_int(s, "sliding_window", p->shape.window);
 }
 
 static void put_layers(struct sheet *s, const struct packed_payload *p)
 {
     static const char *const columns[] = { "layer", "n_kept_min", "n_kept_max", "n_kept_mean" };
-    struct kept_range all = kept_of(p, 0, p->shape.n_layers);
+    struct kept_range all = kept_of(p, 0, p->shape.n_layers > 0 ? p->shape.n_layers : p->shape.n_windowed);
 
     if (all.min == all.max)
         return;
     sheet_table(s, "layers", columns, 4);
-    for (int l = 0; l < p->shape.n_layers; l++) {
-        struct kept_range r = kept_of(p, l, 1);
+    for (int l = 0; l < kv_all_layers(&p->shape); l++) {
+        struct kept_range r = kept_of(p, kv_place(&p->shape, l), 1);
         sheet_int(s, NULL, l);
         sheet_int(s, NULL, r.min);
         sheet_int(s, NULL, r.max);
@@ -216,12 +228,13 @@ static void put_layers(struct sheet *s, const struct packed_payload *p)
 static int put_quantised(struct sheet *s, const struct packed_payload *p, struct err *err)
 {
     static const char *const columns[] = { "layer", "k_error", "v_error" };
-    double numbers = 2.0 * p->shape.n_layers * p->shape.n_kv_heads * p->shape.head_dim * p->file.n_tokens *
-                     config_keep_frac(&p->config, &p->shape, p->file.n_tokens);
+    int64_t windows = kv_window_pairs(&p->shape, p->file.n_tokens) * kv_pair_bytes(&p->shape);
+    double full = (double)kv_bytes(&p->shape, p->file.n_tokens);
+    double numbers = (full * config_keep_frac(&p->config, &p->shape, p->file.n_tokens) - (double)windows) / 2;
 
-    if (!p->config.stage[METHOD_QUANTISE].method)
+    if (!p->config.stage[METHOD_QUANTISE].method || p->shape.n_layers == 0)
         return 0;
-    sheet_real(s, "bits_per_number", 8 * (double)p->bytes / numbers, 2);
+    sheet_real(s, "bits_per_number", 8 * (double)(p->bytes - windows) / numbers, 2);
     if (!p->file.origin.errors)
         return 0;
     double *error = calloc(2 * (size_t)p->shape.n_layers + 1, sizeof(*error));
@@ -231,7 +244,7 @@ static int put_quantised(struct sheet *s, const struct packed_payload *p, struct
     if (!code) {
         sheet_table(s, "errors", columns, 3);
         for (int l = 0; l < p->shape.n_layers; l++) {
-            sheet_int(s, NULL, l);
+            sheet_int(s, NULL, kv_number(&p->shape, l));
             sheet_real(s, NULL, error[2 * l], 4);
             sheet_real(s, NULL, error[2 * l + 1], 4);
         }
@@ -256,7 +269,7 @@ static void put_origin(struct sheet *s, const struct packed_payload *p)
     sheet_text(s, "computed_in", dtype_name(c->shape.dtype));
     if (*c->model_dtype)
         sheet_text(s, "model_dtype", c->model_dtype);
-    sheet_int(s, "n_layers", c->shape.n_layers);
+    sheet_int(s, "n_layers", kv_all_layers(&c->shape));
     sheet_int(s, "n_heads", c->shape.n_heads);
     sheet_int(s, "n_kv_heads", c->shape.n_kv_heads);
     sheet_int(s, "head_width", c->shape.head_dim);
@@ -277,6 +290,7 @@ int show_payload(struct sheet *s, const char *path, enum show_depth depth, struc
     sheet_text(s, "config", p.config.name);
     sheet_int(s, "n_tokens", p.file.n_tokens);
     put_kept(s, &p);
+    put_windows(s, &p);
     sheet_bytes(s, "stored_bytes", p.bytes);
     sheet_times(s, "size_x", p.bytes > 0 ? (double)full / (double)p.bytes : (double)NAN);
     sheet_text(s, "model_digest", p.file.model_digest);

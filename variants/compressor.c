@@ -111,6 +111,8 @@ static int compute_all(struct compressor *c, const struct config *const *configs
 {
     const struct kv_full *full = c->full;
 
+    if (full->shape.n_layers == 0) // all have a window
+        return 0;
     for (int i = 0; i < n; i++)
         if (method_plugin_keep(full, configs[i], err))
             return err->code;
@@ -166,7 +168,7 @@ const struct scores *compressor_scores(const struct compressor *c, const struct 
 {
     int i = 0;
 
-    if (!scores_of(stage))
+    if (!scores_of(stage) || c->full->shape.n_layers == 0)
         return NULL;
     while (i < c->n_scores && !same_scores(&c->scores[i].stage, stage))
         i++;

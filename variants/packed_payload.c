@@ -31,7 +31,14 @@ static int64_t sum_of(const int *n, int n_heads)
 int packed_payload_layout(const struct config *config, const struct kv_shape *shape,
                           const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX])
 {
-    int n = config_parts(config, shape, lengths, part), G = shape->n_kv_heads;
+    int G = shape->n_kv_heads, whole = lengths->layer >= shape->n_layers ? lengths->n[0] : 0;
+    if (whole) {
+        part[0] = (struct packed_part){ "k", DTYPE_BF16, 3, { G, whole, shape->head_dim }, NULL, false };
+        part[1] = part[0];
+        part[1].name = "v";
+        return 2;
+    }
+    int n = config_parts(config, shape, lengths, part);
     int64_t kept = sum_of(lengths->n, G);
 
     if (kept == (int64_t)G * lengths->n_tokens || config->pack)
@@ -41,9 +48,9 @@ int packed_payload_layout(const struct config *config, const struct kv_shape *sh
     return n;
 }
 
-struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part, char name[TENSOR_NAME])
+struct st_tensor packed_payload_tensor(int number, const struct packed_part *part, char name[TENSOR_NAME])
 {
-    snprintf(name, TENSOR_NAME, "layers.%d.%s", layer, part->name);
+    snprintf(name, TENSOR_NAME, "layers.%d.%s", number, part->name);
     return (struct st_tensor){
         .name = name,
         .type = type_of[part->dtype],
@@ -54,20 +61,45 @@ struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part
 
 /* ---- reading ----------------------------------------------------------- */
 
-static const struct st_tensor *find_part(const struct packed_payload *p, int layer, const char *part)
+static const struct st_tensor *find_number(const struct packed_payload *p, int number, const char *part)
 {
     char name[TENSOR_NAME];
 
-    snprintf(name, sizeof(name), "layers.%d.%s", layer, part);
+    snprintf(name, sizeof(name), "layers.%d.%s", number, part);
     return safetensors_find(&p->file.st, name);
 }
 
-/* G and K from the first layer, L from the names. */
+static const struct st_tensor *find_part(const struct packed_payload *p, int layer, const char *part)
+{
+    return find_number(p, kv_number(&p->shape, layer), part);
+}
+
+/* L from the names, which layers have a window from the description of the cache. */
+static int read_layers(struct packed_payload *p, struct err *err)
+{
+    const struct kv_shape *said = &p->cache.shape;
+    int n = 0;
+
+    while (n <= KV_LAYERS_MAX && find_number(p, n, "k"))
+        n++;
+    if (n > KV_LAYERS_MAX)
+        return err_set(err, ERR_FORMAT, "more than %d layers", KV_LAYERS_MAX);
+    if (p->file.origin.cache && kv_all_layers(said) != n)
+        return err_set(err, ERR_FORMAT, "metadata 'cache' has %d layers, the tensors %d", kv_all_layers(said), n);
+    p->shape = *said;
+    p->shape.n_layers = n - said->n_windowed;
+    return 0;
+}
+
+/* G and K from the first layer; where heads differ in length, of those without a window. */
 static int read_shape(struct packed_payload *p, struct err *err)
 {
     enum { WIDTH_MAX = 1 << 13 }; // products of dimensions fit in 64 bits
-    const struct st_tensor *k = find_part(p, 0, "k"), *lengths = find_part(p, 0, "lengths");
-    bool ragged = p->config.ragged;
+    if (read_layers(p, err))
+        return err->code;
+    int first = kv_all_layers(&p->shape) > 0 ? kv_number(&p->shape, 0) : 0;
+    const struct st_tensor *k = find_number(p, first, "k"), *lengths = find_number(p, first, "lengths");
+    bool ragged = p->config.ragged && p->shape.n_layers > 0;
     int n_dims = ragged ? 2 : 3;
     int64_t K = k && k->n_dims == n_dims ? k->dim[n_dims - 1] : 0, G = k ? k->dim[0] : 0;
 
@@ -77,9 +109,8 @@ static int read_shape(struct packed_payload *p, struct err *err)
         G = lengths->dim[0];
     if (K < 1 || K > WIDTH_MAX || G < 1 || G > PAYLOAD_HEADS_MAX)
         return err_set(err, ERR_FORMAT, "no tensor 'layers.0.k' of shape [%srows, head_dim]", ragged ? "" : "heads, ");
-    p->shape = (struct kv_shape){ .n_kv_heads = (int)G, .head_dim = (int)K };
-    while (find_part(p, p->shape.n_layers, "k"))
-        p->shape.n_layers++;
+    p->shape.n_kv_heads = (int)G;
+    p->shape.head_dim = (int)K;
     return config_check(&p->config, &p->shape, err) ? err->code = ERR_FORMAT : 0;
 }
 
@@ -87,12 +118,15 @@ void packed_payload_lengths(const struct packed_payload *p, int layer, int *n)
 {
     size_t G = (size_t)p->shape.n_kv_heads;
 
-    if (p->config.ragged) {
+    bool window = layer >= p->shape.n_layers;
+
+    if (p->config.ragged && !window) {
         memcpy(n, find_part(p, layer, "lengths")->at, G * sizeof(*n));
         return;
     }
     for (size_t g = 0; g < G; g++)
-        n[g] = config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
+        n[g] = window ? kv_layer_tokens(&p->shape, layer, p->file.n_tokens)
+                      : config_n_keep(&p->config, &p->shape, p->file.n_tokens, layer);
 }
 
 static int check_tensor(const struct packed_payload *p, const struct st_tensor *want, struct err *err)
@@ -144,7 +178,8 @@ static int check_lengths(const struct packed_payload *p, int layer, struct err *
     char name[TENSOR_NAME];
     int n[PAYLOAD_HEADS_MAX], G = p->shape.n_kv_heads, T = p->file.n_tokens;
     struct st_tensor want = packed_payload_tensor(
-        layer, &(struct packed_part){ .name = "lengths", .dtype = DTYPE_I32, .n_dims = 1, .dim = { G } }, name);
+        kv_number(&p->shape, layer),
+        &(struct packed_part){ .name = "lengths", .dtype = DTYPE_I32, .n_dims = 1, .dim = { G } }, name);
 
     if (check_tensor(p, &want, err))
         return err->code;
@@ -169,7 +204,7 @@ static int check_sizes(const struct packed_payload *p, int layer, const struct p
 
 int packed_payload_whole(const struct packed_payload *p, int layer)
 {
-    bool whole = p->config.pack && p->config.pack->whole;
+    bool whole = p->config.pack && p->config.pack->whole && layer < p->shape.n_layers;
 
     return whole ? (int)find_part(p, layer, "k")->dim[1] : 0;
 }
@@ -195,9 +230,11 @@ static int check_layer(struct packed_payload *p, int layer, struct err *err)
     char name[TENSOR_NAME];
     int n[PAYLOAD_HEADS_MAX];
 
-    if (p->config.ragged && check_lengths(p, layer, err))
+    bool full = layer < p->shape.n_layers;
+
+    if (full && p->config.ragged && check_lengths(p, layer, err))
         return err->code;
-    if (check_whole(p, layer, err))
+    if (full && check_whole(p, layer, err))
         return err->code;
     packed_payload_lengths(p, layer, n);
     const struct layer_lengths lengths = { layer, n, packed_payload_whole(p, layer), p->file.n_tokens };
@@ -206,20 +243,20 @@ static int check_layer(struct packed_payload *p, int layer, struct err *err)
         const struct st_tensor *is = find_part(p, layer, part[i].name);
         if (part[i].at_most && is && is->dim[0] < part[i].dim[0])
             part[i].dim[0] = is->dim[0];
-        struct st_tensor want = packed_payload_tensor(layer, &part[i], name);
+        struct st_tensor want = packed_payload_tensor(kv_number(&p->shape, layer), &part[i], name);
         if (check_tensor(p, &want, err))
             return err->code;
         part[i].at = unconst(is->at);
         p->bytes += part[i].name == positions ? 0 : (int64_t)packed_part_bytes(&part[i]);
     }
-    return check_sizes(p, layer, part, err) ? err->code : n_parts;
+    return full && check_sizes(p, layer, part, err) ? err->code : n_parts;
 }
 
 static int check_tensors(struct packed_payload *p, struct err *err)
 {
     int known = p->file.tokens ? 1 : 0;
 
-    for (int l = 0; l < p->shape.n_layers; l++) {
+    for (int l = 0; l < kv_all_layers(&p->shape); l++) {
         int n = check_layer(p, l, err);
         if (n < 0)
             return n;
@@ -228,7 +265,7 @@ static int check_tensors(struct packed_payload *p, struct err *err)
     if (n_sharing(p) > 1 && check_sum(p, 0, p->shape.n_layers, err))
         return err->code;
     if (known != p->file.st.n)
-        return err_set(err, ERR_FORMAT, "%d tensors, but %d layers%s have %d", p->file.st.n, p->shape.n_layers,
+        return err_set(err, ERR_FORMAT, "%d tensors, but %d layers%s have %d", p->file.st.n, kv_all_layers(&p->shape),
                        p->file.tokens ? " and the tokens" : "", known);
     return 0;
 }
@@ -260,13 +297,9 @@ static int check_cache(struct packed_payload *p, struct err *err)
 
     if (!p->file.origin.cache)
         return 0;
-    if (payload_cache_parse(&p->cache, p->file.origin.cache, err))
-        return err->code;
-    if (said->n_layers != is->n_layers || said->n_kv_heads != is->n_kv_heads || said->head_dim != is->head_dim)
-        return err_set(err, ERR_FORMAT,
-                       "metadata 'cache' has %d layers of %d kv heads of %d columns, the tensors %d of %d of %d",
-                       said->n_layers, said->n_kv_heads, said->head_dim, is->n_layers, is->n_kv_heads, is->head_dim);
-    p->shape = *said;
+    if (said->n_kv_heads != is->n_kv_heads || said->head_dim != is->head_dim)
+        return err_set(err, ERR_FORMAT, "metadata 'cache' has %d kv heads of %d columns, the tensors %d of %d",
+                       said->n_kv_heads, said->head_dim, is->n_kv_heads, is->head_dim);
     return 0;
 }
 
@@ -274,8 +307,8 @@ static int compare_kept(const struct packed_payload *p, const int *kept, struct 
 {
     int n[PAYLOAD_HEADS_MAX];
 
-    for (int l = 0; l < p->shape.n_layers; l++) {
-        packed_payload_lengths(p, l, n);
+    for (int l = 0; l < kv_all_layers(&p->shape); l++) {
+        packed_payload_lengths(p, kv_place(&p->shape, l), n);
         for (int g = 0; g < p->shape.n_kv_heads; g++)
             if (n[g] != kept[l])
                 return err_set(err, ERR_FORMAT, "metadata 'lengths' has %d tokens in layer %d, the tensors %d", kept[l],
@@ -286,15 +319,14 @@ static int compare_kept(const struct packed_payload *p, const int *kept, struct 
 
 static int check_kept(const struct packed_payload *p, struct err *err)
 {
-    int *kept = p->file.origin.lengths ? calloc((size_t)p->shape.n_layers, sizeof(*kept)) : NULL;
+    int L = kv_all_layers(&p->shape), *kept = p->file.origin.lengths ? calloc((size_t)L, sizeof(*kept)) : NULL;
 
     if (!p->file.origin.lengths)
         return 0;
     if (!kept)
         return err_nomem(err);
-    int code = payload_lengths_parse(kept, p->shape.n_layers, p->file.origin.lengths, err) || compare_kept(p, kept, err)
-                   ? err->code
-                   : 0;
+    int code =
+        payload_lengths_parse(kept, L, p->file.origin.lengths, err) || compare_kept(p, kept, err) ? err->code : 0;
     free(kept);
     return code;
 }
@@ -315,6 +347,8 @@ static int check_packed(struct packed_payload *p, enum payload_check check, stru
 {
     if (config_parse(&p->config, p->file.config, err))
         return err->code = ERR_FORMAT; // config_parse() says ERR_USAGE, but this text comes from a file
+    if (p->file.origin.cache && payload_cache_parse(&p->cache, p->file.origin.cache, err))
+        return err->code;
     if (read_shape(p, err) || check_tensors(p, err) || check_cache(p, err) || check_kept(p, err) ||
         check_errors(p, err))
         return err->code;

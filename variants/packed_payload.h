@@ -8,6 +8,9 @@
  *     layers.N.k_codes ...        what the quantiser needs, or what impress keeps and does not read, as its
  *                                 methods/NAME.c says
  *
+ * Layers with a window have only k and v, whatever the config: the rows of their last tokens. Their positions need no
+ * tensor: row i of n has position T - n + i. `cache` in the metadata says which layers these are.
+ *
  * Where the heads of a layer differ in length, every tensor has head after head: k and v are [sum of rows, K], the
  * others have one dimension, and layers.N.lengths, I32 [G], has the tokens of each head.
  *
@@ -33,12 +36,13 @@
 
 enum { LAYOUT_MAX = PART_MAX + 1, TENSOR_NAME = 48 }; // "layers." a number "." a packed_part's name
 
-/* The tensors of one layer: the config's, then positions where they are stored. Returns how many. */
+/* The tensors of one layer, by its place in caches: the config's, then positions where they are stored. Returns how
+ * many. */
 int packed_payload_layout(const struct config *config, const struct kv_shape *shape,
                           const struct layer_lengths *lengths, struct packed_part part[LAYOUT_MAX]);
 
-/* One tensor as the container describes it; `name` gets the text that .name points to. */
-struct st_tensor packed_payload_tensor(int layer, const struct packed_part *part, char name[TENSOR_NAME]);
+/* One tensor of a layer of the model as the container describes it; `name` gets the text that .name points to. */
+struct st_tensor packed_payload_tensor(int number, const struct packed_part *part, char name[TENSOR_NAME]);
 
 /* ---- writing ---- */
 
@@ -47,7 +51,7 @@ struct payload_key {
     const char *model_digest, *token_digest;
     const int32_t *ids;                // (n_tokens) of the variant's context; token_digest is their digest
     const char *producer;              // NULL: not recorded
-    const struct payload_model *model; // NULL: the payload does not describe the cache
+    const struct payload_model *model; // NULL: the payload does not describe the cache; needed with windows
     const double *errors;              // (L, 2) of variant_errors(); NULL: not recorded
 };
 
@@ -61,12 +65,12 @@ struct packed_payload {
     struct payload file; // the tensors, and the context they belong to
     struct config config;
     struct kv_shape shape;      // n_heads and dtype as in `cache`
-    struct payload_cache cache; // the payload's description of the cache; .shape.n_layers 0: it has none
+    struct payload_cache cache; // the payload's description of the cache, if file.origin.cache
     int64_t bytes;              // as the table counts them
 };
 enum { PAYLOAD_HEADS_MAX = 1 << 12 }; // the most kv heads of an open payload
 
-/* n (G) = the tokens of each head of a layer. */
+/* n (G) = the tokens of each head of a layer, by its place in caches. */
 void packed_payload_lengths(const struct packed_payload *p, int layer, int *n);
 
 /* Rows of each head of a layer that stay whole, under a method that packs the others; 0: there is none. */

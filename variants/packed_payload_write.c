@@ -62,17 +62,18 @@ static void list_tensors(struct writer *w)
     w->stored[w->n_tensors] = (struct stored){ .part = { "tokens", DTYPE_I32, 1, { v->n_tokens }, NULL, false } };
     w->stored[w->n_tensors].at = w->key->ids;
     w->tensor[w->n_tensors++] = payload_tokens(v->n_tokens);
-    for (int l = 0; l < v->shape.n_layers; l++) {
+    for (int l = 0; l < kv_all_layers(&v->shape); l++) {
+        int n_parts = l < v->shape.n_layers ? v->n_parts : 0; // of layers with a window all are rows
         const struct layer_lengths lengths = { l, w->lengths + (size_t)l * G, variant_whole(v, l), v->n_tokens };
         struct packed_part part[LAYOUT_MAX];
         int n = packed_payload_layout(v->config, &v->shape, &lengths, part);
-        memcpy(part, v->parts + l * v->n_parts, (size_t)v->n_parts * sizeof(*part)); // with the sizes that data decided
+        memcpy(part, v->parts + l * n_parts, (size_t)n_parts * sizeof(*part)); // with the sizes that data decided
         for (int i = 0; i < n; i++) {
-            const void *at = i < v->n_parts ? v->parts[l * v->n_parts + i].at : kept; // positions come last
-            w->tensor[w->n_tensors] = packed_payload_tensor(l, &part[i], w->name[w->n_tensors]);
+            const void *at = i < n_parts ? v->parts[l * n_parts + i].at : n_parts ? kept : NULL; // positions come last
+            w->tensor[w->n_tensors] = packed_payload_tensor(kv_number(&v->shape, l), &part[i], w->name[w->n_tensors]);
             w->stored[w->n_tensors++] = (struct stored){ l, part[i], at };
         }
-        for (size_t g = 0; kept && g < G; g++)
+        for (size_t g = 0; kept && n_parts && g < G; g++)
             kept += lengths.n[g];
     }
 }
@@ -80,7 +81,7 @@ static void list_tensors(struct writer *w)
 static int alloc_tensors(struct writer *w, struct err *err)
 {
     const struct variant *v = w->v;
-    size_t n = 1 + (size_t)v->shape.n_layers * LAYOUT_MAX, heads = (size_t)(v->shape.n_layers * v->shape.n_kv_heads);
+    size_t L = (size_t)kv_all_layers(&v->shape), n = 1 + L * LAYOUT_MAX, heads = L * (size_t)v->shape.n_kv_heads;
 
     w->lengths = calloc(heads, sizeof(*w->lengths));
     w->stored = calloc(n, sizeof(*w->stored));
@@ -99,11 +100,11 @@ static int alloc_tensors(struct writer *w, struct err *err)
 static int describe_cache(struct writer *w, struct err *err)
 {
     const struct variant *v = w->v;
-    int L = v->shape.n_layers, *kept = calloc((size_t)L, sizeof(*kept));
+    int L = kv_all_layers(&v->shape), *kept = calloc((size_t)L, sizeof(*kept));
     bool all = true;
 
     for (int l = 0; kept && l < L; l++) {
-        kept[l] = w->lengths[l * v->shape.n_kv_heads];
+        kept[l] = w->lengths[kv_place(&v->shape, l) * v->shape.n_kv_heads];
         all = all && kept[l] == v->n_tokens;
     }
     payload_cache_put(&w->cache, &v->shape, w->key->model);
@@ -148,7 +149,7 @@ static int writer_init(struct writer *w, struct err *err)
 
     if (alloc_tensors(w, err))
         return err->code;
-    for (int h = 0; h < v->shape.n_layers * v->shape.n_kv_heads; h++)
+    for (int h = 0; h < kv_all_layers(&v->shape) * v->shape.n_kv_heads; h++)
         w->lengths[h] = v->rows[h].n;
     if (w->key->model && describe_cache(w, err))
         return err->code;
@@ -210,24 +211,33 @@ static int store_rows(struct writer *w, uint16_t *to, const struct matrix_rows *
     return 0;
 }
 
+/* How many of n rows a head keeps in full. */
+static int rows_in_full(const struct variant *v, const struct stored *s, int n)
+{
+    struct head_part part[HEAD_PART_MAX];
+    int i = 0;
+
+    parts_of_head(v->config, v->shape.head_dim, n, variant_whole(v, s->layer), part);
+    while (strcmp(part[i].name, s->part.name) != 0)
+        i++;
+    return (int)part[i].rows;
+}
+
 /* Fills w->bytes with `k` or `v` of a layer: the rows that each head keeps in full. */
 static int store_part(struct writer *w, const struct stored *s, struct err *err)
 {
     const struct variant *v = w->v;
     bool keys = strcmp(s->part.name, "k") == 0;
     uint16_t *to = w->bytes;
-    struct head_part part[HEAD_PART_MAX];
 
     for (int g = 0; g < v->shape.n_kv_heads; g++) {
         const struct kv_rows *head = &v->rows[s->layer * v->shape.n_kv_heads + g];
-        int i = 0;
-        parts_of_head(v->config, v->shape.head_dim, head->n, variant_whole(v, s->layer), part);
-        while (strcmp(part[i].name, s->part.name) != 0)
-            i++;
-        const struct matrix_rows rows = { keys ? head->k : head->v, head->n, (int)part[i].rows };
+        struct matrix_rows rows = { keys ? head->k : head->v, head->n, head->n };
+        if (s->layer < v->shape.n_layers)
+            rows.last = rows_in_full(v, s, head->n);
         if (store_rows(w, to, &rows, err))
             return err->code;
-        to += part[i].rows * part[i].cols;
+        to += rows.last * v->shape.head_dim;
     }
     return 0;
 }
@@ -256,7 +266,7 @@ int packed_payload_write(const char *path, const struct variant *v, const struct
 {
     struct writer w = { .v = v, .key = key };
 
-    assert(v->parts);
+    assert(v->parts && (key->model || v->shape.n_windowed == 0));
     int code = writer_init(&w, err);
     if (!code)
         code = file_create(&w.out, path, err);

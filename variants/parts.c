@@ -112,7 +112,7 @@ struct packing parts_packing(const struct config *config, const struct kv_shape 
 
 int variant_whole(const struct variant *v, int layer)
 {
-    return v->whole ? v->whole[layer] : 0;
+    return v->whole && layer < v->shape.n_layers ? v->whole[layer] : 0;
 }
 
 static struct layer_lengths layer_of(const struct making *m, int layer)

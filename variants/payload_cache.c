@@ -48,18 +48,30 @@ static void put_rope(struct json_out *w, const struct payload_rope *r)
     json_end(w, '}');
 }
 
+static void put_windows(struct json_out *w, const struct kv_shape *shape)
+{
+    json_put_int(w, "window", shape->window);
+    json_begin(w, "windowed", '[');
+    for (int l = 0; l < kv_all_layers(shape); l++)
+        if (kv_has_window(shape, l))
+            json_put_int(w, NULL, l);
+    json_end(w, ']');
+}
+
 void payload_cache_put(struct buf *text, const struct kv_shape *shape, const struct payload_model *model)
 {
     struct json_out w = { .buf = text };
 
     json_begin(&w, NULL, '{');
     json_put_text(&w, "dtype", dtype_name(shape->dtype));
-    json_put_int(&w, "n_layers", shape->n_layers);
+    json_put_int(&w, "n_layers", kv_all_layers(shape));
     json_put_int(&w, "n_heads", shape->n_heads);
     json_put_int(&w, "n_kv_heads", shape->n_kv_heads);
     json_put_int(&w, "head_dim", shape->head_dim);
     if (*model->dtype)
         json_put_text(&w, "model_dtype", model->dtype);
+    if (shape->n_windowed > 0)
+        put_windows(&w, shape);
     put_rope(&w, &model->rope);
     json_end(&w, '}');
 }
@@ -157,6 +169,28 @@ static int read_dtypes(struct payload_cache *c, const struct json *cache, struct
     return err_set(err, ERR_FORMAT, "field 'dtype' is '%.40s', not f32, f16 or bf16", dtype);
 }
 
+/* The layers ascend. */
+static int read_windows(struct kv_shape *s, const struct json *cache, struct err *err)
+{
+    const struct json *list = json_get(cache, "windowed");
+    int64_t layer, last = -1, all = s->n_layers;
+
+    if (!list && !json_get(cache, "window"))
+        return 0;
+    if (!json_is_array(list) || json_count(list) == 0 || all > KV_LAYERS_MAX)
+        return err_set(err, ERR_FORMAT, "field 'windowed' is not a list of layers");
+    for (const struct json *at = json_first(list); at; at = json_next(at), last = layer, s->n_windowed++) {
+        if (json_to_int(at, "windowed", &layer, err))
+            return err->code;
+        if (layer <= last || layer >= all)
+            return err_set(err, ERR_FORMAT, "field 'windowed' does not ascend, or leaves the %lld layers",
+                           (long long)all);
+        s->windowed[layer / 64] |= (uint64_t)1 << layer % 64;
+    }
+    s->n_layers -= s->n_windowed;
+    return want_number(cache, "window", 1, &s->window, err);
+}
+
 static int read_cache(struct payload_cache *c, const struct json *cache, struct err *err)
 {
     struct kv_shape *s = &c->shape;
@@ -164,7 +198,7 @@ static int read_cache(struct payload_cache *c, const struct json *cache, struct 
     if (read_dtypes(c, cache, err) || want_number(cache, "n_layers", 1, &s->n_layers, err) ||
         want_number(cache, "n_heads", 1, &s->n_heads, err) ||
         want_number(cache, "n_kv_heads", 1, &s->n_kv_heads, err) ||
-        want_number(cache, "head_dim", 1, &s->head_dim, err))
+        want_number(cache, "head_dim", 1, &s->head_dim, err) || read_windows(s, cache, err))
         return err->code;
     if (s->n_heads % s->n_kv_heads)
         return err_set(err, ERR_FORMAT, "%d heads cannot share %d kv heads", s->n_heads, s->n_kv_heads);

@@ -5,6 +5,7 @@
  *     cache    {"dtype":"f32","n_layers":30,"n_heads":9,"n_kv_heads":3,"head_dim":64,"model_dtype":"bfloat16",
  *               "rope":{"theta":100000,"dims":64,"scaling":"llama3","factor":32,"low_freq_factor":1,
  *                       "high_freq_factor":4,"original_max_position_embeddings":8192}}
+ *              with layers that keep the last tokens only: "window":512,"windowed":[0,1,2,3,4,6,...]
  *     lengths  [2006,2006,1003,...], the tokens that each head of a layer keeps
  *     errors   [0.0262,0.0265,...], what a quantiser loses of each layer's keys, then values (variants/variant_error.h)
  *

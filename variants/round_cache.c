@@ -26,7 +26,7 @@ int round_cache(const struct kv_full *full, struct err *err)
 
     if (full->shape.dtype == DTYPE_BF16)
         return 0;
-    for (int h = 0; h < full->shape.n_layers * full->shape.n_kv_heads; h++)
+    for (int h = 0; h < kv_all_layers(&full->shape) * full->shape.n_kv_heads; h++)
         if (round_numbers(full->backend, full->rows[h].k, n, err) ||
             round_numbers(full->backend, full->rows[h].v, n, err))
             return err->code;

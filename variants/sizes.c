@@ -61,22 +61,34 @@ static int64_t pairs_kept(const struct config *config, const struct kv_shape *sh
     return pairs;
 }
 
+int64_t kv_window_pairs(const struct kv_shape *shape, int n_tokens)
+{
+    return (int64_t)shape->n_windowed * shape->n_kv_heads * kv_layer_tokens(shape, shape->n_layers, n_tokens);
+}
+
+int64_t kv_pairs(const struct kv_shape *shape, int n_tokens)
+{
+    return (int64_t)shape->n_layers * shape->n_kv_heads * n_tokens + kv_window_pairs(shape, n_tokens);
+}
+
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens)
 {
-    return (double)pairs_kept(config, shape, n_tokens) / shape->n_layers / shape->n_kv_heads / n_tokens;
+    int64_t kept = pairs_kept(config, shape, n_tokens) + kv_window_pairs(shape, n_tokens);
+
+    return (double)kept / (double)kv_pairs(shape, n_tokens);
 }
 
 /* ---- bytes -------------------------------------------------------------- */
 
 int64_t config_bytes_known(const struct config *config, const struct kv_shape *shape, int n_tokens)
 {
-    int64_t bytes = 0;
+    int64_t bytes = kv_window_pairs(shape, n_tokens) * kv_pair_bytes(shape);
     struct head_part part[HEAD_PART_MAX];
 
     if (!config->knows_rows || (config->pack && (config->ragged || config->pack->coder || config->pack->whole)))
         return -1; // the scores decide; or a head's packed share depends on its length, its numbers, or the attention
     if (config->ragged)
-        return pairs_kept(config, shape, n_tokens) * kv_bytes(&(struct kv_shape){ 1, 1, 1, shape->head_dim, 0 }, 1) +
+        return bytes + pairs_kept(config, shape, n_tokens) * kv_pair_bytes(shape) +
                (int64_t)shape->n_layers * shape->n_kv_heads * (int64_t)sizeof(int32_t);
     for (int l = 0; l < shape->n_layers; l++) {
         int n_keep = config_n_keep(config, shape, n_tokens, l);
@@ -89,8 +101,12 @@ int64_t config_bytes_known(const struct config *config, const struct kv_shape *s
 
 int64_t kv_bytes(const struct kv_shape *shape, int n_tokens)
 {
-    return (int64_t)2 * shape->n_layers * shape->n_kv_heads * n_tokens * shape->head_dim *
-           (int64_t)dtype_size(DTYPE_BF16);
+    return kv_pairs(shape, n_tokens) * kv_pair_bytes(shape);
+}
+
+int64_t kv_pair_bytes(const struct kv_shape *shape)
+{
+    return (int64_t)2 * shape->head_dim * (int64_t)dtype_size(DTYPE_BF16);
 }
 
 /* ---- lists of configs, memory ------------------------------------------- */

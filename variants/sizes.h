@@ -18,6 +18,8 @@ struct config_share config_share(const struct config *config, const struct kv_sh
  * too. */
 int config_n_keep(const struct config *config, const struct kv_shape *shape, int n_tokens, int layer);
 double config_keep_frac(const struct config *config, const struct kv_shape *shape, int n_tokens); // of all pairs
+int64_t kv_pairs(const struct kv_shape *shape, int n_tokens); // of `none`, those of layers with a window included
+int64_t kv_window_pairs(const struct kv_shape *shape, int n_tokens); // these; every variant has them
 
 /* The tensors of one layer (`at` NULL). Returns how many; all layers have the same number. */
 int config_parts(const struct config *config, const struct kv_shape *shape, const struct layer_lengths *lengths,
@@ -26,6 +28,7 @@ int config_parts(const struct config *config, const struct kv_shape *shape, cons
 /* The exact bytes of a variant, equal to variant.bytes; -1 where they depend on the data. */
 int64_t config_bytes_known(const struct config *config, const struct kv_shape *shape, int n_tokens);
 int64_t kv_bytes(const struct kv_shape *shape, int n_tokens); // uncompressed, 2-byte serving dtype
+int64_t kv_pair_bytes(const struct kv_shape *shape);
 
 /* ---- a list of configs, and the memory they take ----------------------- */
 

@@ -213,7 +213,6 @@ static int fill_rows(struct making *m, struct err *err)
         return err->code;
     for (size_t h = 0; h < n_heads(v); h++)
         m->pairs += (size_t)m->lengths[h];
-    v->keep_frac = (double)m->pairs / ((double)n_heads(v) * v->n_tokens);
     if (!m->rows) {
         memcpy(v->rows, m->full->rows, n_heads(v) * sizeof(*v->rows));
         return 0;
@@ -250,17 +249,35 @@ static int take_memory(struct making *m, struct err *err)
     return m->packed ? 0 : err->code;
 }
 
+/* Layers with a window keep the last rows of the uncompressed cache. */
+static void add_windows(struct making *m)
+{
+    struct variant *v = m->v;
+    const struct kv_shape *s = &v->shape;
+    int64_t pairs = kv_window_pairs(s, v->n_tokens), bytes = pairs * kv_pair_bytes(s);
+
+    for (int h = s->n_layers * s->n_kv_heads; h < kv_all_layers(s) * s->n_kv_heads; h++) {
+        int n = kv_layer_tokens(s, s->n_layers, v->n_tokens);
+        size_t skip = (size_t)(v->n_tokens - n) * m->row;
+        v->rows[h] = (struct kv_rows){ (char *)m->full->rows[h].k + skip, (char *)m->full->rows[h].v + skip, n };
+    }
+    v->bytes += bytes;
+    v->bytes_read += bytes;
+    v->keep_frac = (double)((int64_t)m->pairs + pairs) / (double)kv_pairs(s, v->n_tokens);
+    v->size_frac = (double)v->bytes / (double)kv_bytes(s, v->n_tokens);
+}
+
 static int make_variant(struct making *m, struct err *err)
 {
     struct variant *v = m->v;
 
-    v->rows = calloc(n_heads(v), sizeof(*v->rows));
+    v->rows = calloc((size_t)(kv_all_layers(&v->shape) * v->shape.n_kv_heads), sizeof(*v->rows));
     m->lengths = calloc(n_heads(v), sizeof(*m->lengths));
     if (!v->rows || !m->lengths)
         return err_nomem(err);
     if (take_memory(m, err) || fill_rows(m, err) || variant_parts(m, err))
         return err->code;
-    v->size_frac = (double)v->bytes / (double)kv_bytes(&v->shape, v->n_tokens);
+    add_windows(m);
     return v->backend->sync(v->backend, err);
 }
 

@@ -14,7 +14,8 @@ struct variant {
     const struct config *config; // borrowed
     struct kv_shape shape;
     int n_tokens;                // the context's original length: the position of the next token
-    struct kv_rows *rows;        // [L * G]; rows are in the pool, for `none` in the uncompressed cache
+    struct kv_rows *rows;        // [kv_all_layers() * G]; rows are in the pool, those of `none` and of layers with a
+                                 // window in the uncompressed cache
     int64_t bytes, bytes_read;   // of all tensors; of what is read to answer, less with methods that have `stored`
     double keep_frac, size_frac; // pairs kept / pairs; bytes / uncompressed bytes
     /* Seconds to make this variant alone, including scoring even where scores were reused; and to restore plain rows

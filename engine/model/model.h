@@ -22,6 +22,7 @@
 
 #include "base/err.h"
 #include "engine/model/dequant.h"
+#include "kernels/kv.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -39,7 +40,7 @@ static inline const char *rope_scaling_name(enum rope_scaling s)
  * logits are divided by. */
 enum multiplier { MULTIPLY_EMBEDDING, MULTIPLY_RESIDUAL, MULTIPLY_SCORES, DIVIDE_LOGITS, MULTIPLIERS };
 
-enum { MODEL_LAYERS_MAX = 1024 };
+enum { MODEL_LAYERS_MAX = KV_LAYERS_MAX };
 
 struct model_config {
     char arch[16];  // as the file has it: "llama"
@@ -182,14 +183,13 @@ static inline int model_window(const struct model_config *c, int layer)
     return c->windowed[layer / 64] >> layer % 64 & 1 ? c->window : 0;
 }
 
+struct kv_shape model_kv_shape(const struct model_config *c, enum dtype dtype);
+
 /* The most tokens that a context of n tokens, a question and its answer can have together. With longrope all of a text
- * is rotated by its length: a context of up to the original length cannot grow beyond it. */
-static inline int model_limit(const struct model_config *c, int n)
-{
-    return c->rope_scaling == ROPE_LONGROPE && n <= c->rope_original && c->rope_original < c->max_tokens
-               ? c->rope_original
-               : c->max_tokens;
-}
+ * is rotated by its length: a context of up to the original length cannot grow beyond it. One that kv_shape_of() treats
+ * as without windows cannot grow beyond the window. model_short: contexts of up to so many tokens have such a limit. */
+int model_limit(const struct model_config *c, int n);
+int model_short(const struct model_config *c);
 
 /* A role's tensor. `index` is the layer, or layer * n_experts + expert; roles that occur once ignore it. Each function
  * but model_map checks that all numbers are finite: ERR_FORMAT names the tensor, and row and column of the first that

@@ -100,6 +100,39 @@ void model_set_windowed(struct model_config *c, int n)
             c->windowed[l / 64] |= (uint64_t)1 << l % 64;
 }
 
+static int count_windowed(const struct model_config *c)
+{
+    int n = 0;
+
+    for (int l = 0; l < c->n_layers; l++)
+        n += model_window(c, l) > 0;
+    return n;
+}
+
+struct kv_shape model_kv_shape(const struct model_config *c, enum dtype dtype)
+{
+    int windowed = count_windowed(c);
+    struct kv_shape s = { c->n_layers - windowed,   c->n_heads, c->n_kv_heads, c->head_dim, dtype, windowed,
+                          windowed ? c->window : 0, { 0 } };
+
+    memcpy(s.windowed, c->windowed, sizeof(s.windowed));
+    return s;
+}
+
+int model_short(const struct model_config *c)
+{
+    if (c->rope_scaling == ROPE_LONGROPE && c->rope_original < c->max_tokens)
+        return c->rope_original;
+    return count_windowed(c) == c->n_layers ? c->window / 2 : 0;
+}
+
+int model_limit(const struct model_config *c, int n)
+{
+    if (n > model_short(c))
+        return c->max_tokens;
+    return c->rope_scaling == ROPE_LONGROPE ? c->rope_original : c->window;
+}
+
 const char *family_tensor(const struct model_family *f, enum tensor_role role)
 {
     return f->tensor[role] ? f->tensor[role] : model_roles[role].name;

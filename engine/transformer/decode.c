@@ -119,7 +119,6 @@ static int run_prefixes(struct decoder *d, struct err *err)
 static int copy_prefix(struct decoder *d, int from, struct err *err)
 {
     struct backend *be = d->session->engine->backend;
-    const struct kv_shape shape = engine_kv_shape(d->session->engine);
     int n = d->n_live - from, variant = d->live[from].variant;
     int32_t *to = malloc((size_t)n * sizeof(*to));
 
@@ -129,7 +128,7 @@ static int copy_prefix(struct decoder *d, int from, struct err *err)
         to[i] = d->live[from + i].slots.first;
         d->live[from + i].n_keys = d->job->n_shared;
     }
-    be->copy_slots(be, &d->forward.store, &shape,
+    be->copy_slots(be, &d->forward.store, &d->session->forward.shape,
                    &(struct slot_copy){ d->prefix_slot[variant], d->job->n_shared, to, n });
     free(to);
     report(d, n * d->job->n_shared);

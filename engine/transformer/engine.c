@@ -23,10 +23,10 @@ struct backend *engine_backend(const struct engine *e)
     return e->backend;
 }
 
-struct kv_shape engine_kv_shape(const struct engine *e)
+struct kv_shape engine_kv_shape(const struct engine *e, int n_tokens)
 {
-    const struct model_config *c = &e->config;
-    return (struct kv_shape){ c->n_layers, c->n_heads, c->n_kv_heads, c->head_dim, e->backend->dtype };
+    const struct kv_shape model = model_kv_shape(&e->config, e->backend->dtype);
+    return kv_shape_of(&model, n_tokens);
 }
 
 float engine_score_scale(const struct engine *e)

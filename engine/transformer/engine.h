@@ -47,7 +47,7 @@ void engine_close(struct engine *e); // NULL is fine
 const struct model *engine_model(const struct engine *e);
 const struct tokenizer *engine_tokenizer(const struct engine *e);
 struct backend *engine_backend(const struct engine *e);
-struct kv_shape engine_kv_shape(const struct engine *e);
+struct kv_shape engine_kv_shape(const struct engine *e, int n_tokens); // of a context of so many
 
 /* ---- a plan before the work starts ---- */
 

@@ -126,6 +126,7 @@ struct forward {
     struct engine *engine;
     struct pass pass;
     const float *cos, *sin;                            // of the context
+    struct kv_shape shape;                             // of its cache
     float *x, *picked;                                 // (rows, D)
     void *normed, *attended, *qkv, *q, *gate_up, *mlp; // (rows, D), (rows, H * K), ...
     float *part, *lse;                                 // of attention to shared rows, as in attn_job
@@ -148,8 +149,8 @@ int engine_check_ids(const struct engine *e, const int32_t *ids, int n, struct e
 
 /* Takes its memory from the pool, for passes of the backend's pass_rows. */
 int forward_open(struct forward *f, struct engine *e, struct pool *pool, struct err *err) MUST_CHECK;
-void forward_close(struct forward *f);                // zeroed is fine
-void forward_rotate(struct forward *f, int n_tokens); // passes belong to a context of so many tokens
+void forward_close(struct forward *f);             // zeroed is fine
+void forward_fit(struct forward *f, int n_tokens); // passes belong to a context of so many tokens
 size_t forward_bytes(const struct engine *e);
 
 /* Queues f->pass. The stopwatch runs while column sums and moments are made. */
@@ -218,12 +219,13 @@ struct session {
     struct forward forward;
     struct kv_store cache; // slot s holds token s of the context
     struct kv_full full;
-    struct kv_rows *rows;                   // [L * G]
-    char **window_q;                        // [L]
-    float *column_sums;                     // (L * G, T) or NULL
-    float *moments;                         // (L * H, K + 1, K) or NULL
-    float *value_norms;                     // (L * G, T) or NULL; in host memory
-    bool has_decoded[DECODE_BATCH_MAX + 1]; // a step of so many sequences, for its time
+    struct kv_rows *rows;                      // [L * G]
+    char **window_q;                           // [L]
+    uint64_t unrotated[MODEL_LAYERS_MAX / 64]; // a bit for each of these layers without rotation
+    float *column_sums;                        // (L * G, T) or NULL
+    float *moments;                            // (L * H, K + 1, K) or NULL
+    float *value_norms;                        // (L * G, T) or NULL; in host memory
+    bool has_decoded[DECODE_BATCH_MAX + 1];    // a step of so many sequences, for its time
 };
 
 /* The rows of some variants as one table, on the host (malloc) and on the device (from the pool). */

@@ -7,8 +7,7 @@
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
  * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
  * (repeat.c), a third span gives its keys their scores. Layers with a window keep their last rows whole, so nothing is
- * measured for methods there. Only forward_best() and forward_likelihood() wait for the
- * device.
+ * measured for methods there. Only forward_best() and forward_likelihood() wait for the device.
  */
 #include "engine/transformer/engine_internal.h"
 
@@ -107,12 +106,13 @@ void forward_close(struct forward *f)
     *f = (struct forward){ 0 };
 }
 
-void forward_rotate(struct forward *f, int n_tokens)
+void forward_fit(struct forward *f, int n_tokens)
 {
     const struct engine *e = f->engine;
     size_t at =
         (size_t)rope_table(&e->config, n_tokens) * (size_t)e->plan.max_positions * (size_t)(e->config.rotary / 2);
 
+    f->shape = engine_kv_shape(e, n_tokens);
     f->cos = e->cos + at;
     f->sin = e->sin + at;
 }
@@ -153,7 +153,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
         .n_heads = c->n_heads,
         .n_kv_heads = c->n_kv_heads,
         .head_dim = c->head_dim,
-        .layer = layer,
+        .layer = kv_place(&f->shape, layer),
         .scale = engine_score_scale(f->engine),
         .window = model_window(c, layer),
         .since = f->pass.device.since,
@@ -185,12 +185,12 @@ static void score_repeated(struct forward *f, const struct forward_job *job, int
     seen.spans = (struct attn_spans){ .host = &span, .n = 1 };
     seen.lse = f->lse;
     be->attend(be, &seen);
-    be->column_stats(
-        be, &(struct column_job){ .attn = seen,
-                                  .stat = COLUMN_MAX,
-                                  .into = COLUMN_ADD,
-                                  .column = job->repeat_max + (size_t)(layer * seen.n_kv_heads) * job->store.head_rows,
-                                  .pitch = job->store.head_rows });
+    be->column_stats(be, &(struct column_job){ .attn = seen,
+                                               .stat = COLUMN_MAX,
+                                               .into = COLUMN_ADD,
+                                               .column = job->repeat_max +
+                                                         (size_t)(seen.layer * seen.n_kv_heads) * job->store.head_rows,
+                                               .pitch = job->store.head_rows });
 }
 
 static void attend(struct forward *f, const struct forward_job *job, int layer)
@@ -202,10 +202,9 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
 
     own.out = attended;
     if (f->pass.n_shared == 0) {
-        const bool columns = job->column_sums && !own.window;
-        own.lse = columns ? f->lse : NULL;
+        own.lse = job->column_sums ? f->lse : NULL;
         be->attend(be, &own);
-        if (columns)
+        if (job->column_sums)
             add_columns(f, job, &own);
         return;
     }
@@ -219,7 +218,7 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     own.other_lse = f->lse;
     be->attend(be, &shared);
     be->attend(be, &own);
-    if (job->repeat_max && !own.window)
+    if (job->repeat_max)
         score_repeated(f, job, layer);
 }
 
@@ -247,7 +246,7 @@ static void save_queries(const struct forward *f, const struct query_window *w, 
 
     for (int g = 0; g < c->n_kv_heads && begin < end; g++) {
         const char *from = (const char *)f->q + ((size_t)g * (size_t)n + (size_t)(begin - first)) * token;
-        char *to = w->q[layer] + ((size_t)g * (size_t)w->n + (size_t)(begin - w->first)) * token;
+        char *to = w->q[kv_place(&f->shape, layer)] + ((size_t)g * (size_t)w->n + (size_t)(begin - w->first)) * token;
         be->copy(be, to, from, (size_t)(end - begin) * token);
     }
 }
@@ -298,11 +297,11 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
                                    .norm_eps = c->norm_eps,
                                    .q = f->q,
                                    .store = job->store,
-                                   .layer = layer,
+                                   .layer = kv_place(&f->shape, layer),
                                    .n_heads = c->n_heads,
                                    .n_kv_heads = c->n_kv_heads,
                                    .head_dim = c->head_dim };
-    if (job->moments && !model_window(c, layer))
+    if (job->moments)
         add_moments(f, job, &rope);
     be->rope(be, &rope);
     if (job->window)
@@ -359,20 +358,24 @@ void forward_run(struct forward *f, const struct forward_job *job)
     struct backend *be = e->backend;
     const struct model_config *c = &e->config;
     struct pass_lists unused;
+    struct forward_job plain = *job; // methods ask nothing of layers with a window
 
+    plain.window = NULL;
+    plain.column_sums = plain.repeat_max = plain.moments = NULL;
     f->pass.number = ++be->n_numbered;
     be->write(be, f->pass.device_at, f->pass.host_at, lay_out_lists(&unused, NULL, (size_t)f->pass.rows));
     be->embed(be, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->embedding, f->pass.device.ids);
     if (e->scale)
         be->scale_columns(be, f->x, f->pass.n, c->d_model, e->scale);
     for (int l = 0; l < c->n_layers; l++) {
-        fill_cache(f, job, l);
-        if (job->end == FORWARD_OUTPUT || l < c->n_layers - 1)
-            finish_layer(f, job, l);
-        else if (job->column_sums && !model_window(c, l))
-            attend_for_columns(f, job, l);
-        else if (job->repeat_max && !model_window(c, l))
-            score_repeated(f, job, l);
+        const struct forward_job *of = kv_has_window(&f->shape, l) ? &plain : job;
+        fill_cache(f, of, l);
+        if (of->end == FORWARD_OUTPUT || l < c->n_layers - 1)
+            finish_layer(f, of, l);
+        else if (of->column_sums)
+            attend_for_columns(f, of, l);
+        else if (of->repeat_max)
+            score_repeated(f, of, l);
     }
 }
 

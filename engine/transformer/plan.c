@@ -93,7 +93,7 @@ struct fit {
  * `slots` slots. Scoring ends before the first variant is made, and repeating the context before the first scoring. */
 static struct fit fit_of(const struct engine *e, const struct engine_work *w, int n, int slots)
 {
-    const struct kv_shape shape = engine_kv_shape(e);
+    const struct kv_shape shape = engine_kv_shape(e, w->n_tokens);
     struct plan_decode d = decode_of(w, n);
     struct fit f = { .variants = n, .slots = slots, .rest = w->n_questions ? plan_decode_bytes(e, &d, slots) : 0 };
     struct memory_need score = configs_score_bytes(w->config, w->n_configs, &shape, w->n_tokens);
@@ -141,7 +141,7 @@ static unsigned work_needs(const struct engine_work *w)
 
 static void context_bytes(const struct engine *e, const struct engine_work *w, uint64_t bytes[PLAN_AREAS])
 {
-    const struct kv_shape shape = engine_kv_shape(e);
+    const struct kv_shape shape = engine_kv_shape(e, w->n_tokens);
 
     bytes[PLAN_CONTEXT] = kv_store_bytes(e, (size_t)w->n_tokens);
     bytes[PLAN_SIDE] = configs_side_bytes(w->config, w->n_configs, &shape, w->n_tokens) +
@@ -161,7 +161,7 @@ int session_variants_at_once(const struct session *s, const struct engine_work *
 /* The most heads whose scores are compared with each other: a layer's at least. */
 static int n_joint(const struct engine *e, const struct engine_work *w)
 {
-    const struct kv_shape shape = engine_kv_shape(e);
+    const struct kv_shape shape = engine_kv_shape(e, w->n_tokens);
     int most = 1;
 
     for (int i = 0; i < w->n_configs; i++) {
@@ -344,11 +344,13 @@ int engine_plan(const struct engine *e, const struct engine_work *work, int n, s
 struct engine_cost engine_cost(const struct engine *e, const struct engine_work *w)
 {
     const struct model_config *c = &e->config;
-    const struct kv_shape shape = engine_kv_shape(e);
+    const struct kv_shape shape = engine_kv_shape(e, w->n_tokens);
     double D = c->d_model, layers = model_token_flop(c), pair = model_pair_flop(c);
     double n = w->n_tokens, Q = w->n_questions, kept = 0;
     double own = w->n_questions ? (double)w->question_tokens / Q + w->max_new_tokens - 1 : 0; // tokens of a sequence
-    double once = Q > 0 ? w->n_shared : 0, tokens = once + Q * (own - once);                  // per variant
+    double rows =
+        (double)kv_pairs(&shape, w->n_tokens) / kv_all_layers(&shape) / shape.n_kv_heads; // of a layer, the mean
+    double once = Q > 0 ? w->n_shared : 0, tokens = once + Q * (own - once);              // per variant
 
     double hidden = fmax(n - c->window, 0), windowed = 0; // keys of the last query outside a window
     for (int l = 0; l < c->n_layers; l++)
@@ -360,7 +362,7 @@ struct engine_cost engine_cost(const struct engine *e, const struct engine_work 
         .side_flop = repeats(w) ? repeat_flop(e, w->n_tokens) : 0,
         .decode_flop =
             w->n_configs * (tokens * layers + 2.0 * D * c->n_vocab * w->max_new_tokens * Q + Q * pair * own * own / 2) +
-            tokens * pair * n * kept,
-        .shared_flop = tokens * pair * n * kept,
+            tokens * pair * rows * kept,
+        .shared_flop = tokens * pair * rows * kept,
     };
 }

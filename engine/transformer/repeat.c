@@ -79,6 +79,14 @@ struct repeat {
     float *score; // (L * G, n)
 };
 
+/* The heads of the layers that methods see. */
+static size_t n_scored(const struct repeat *r)
+{
+    const struct kv_shape *s = &r->session->forward.shape;
+
+    return (size_t)s->n_layers * (size_t)s->n_kv_heads;
+}
+
 static void release(struct repeat *r)
 {
     tokens_release(&r->first);
@@ -154,7 +162,7 @@ static int take_memory(struct repeat *r, struct err *err)
     return 0;
 }
 
-/* Writes zeros to n numbers of each head's row. */
+/* Writes zeros to n numbers of each scored head's row. */
 static int clear_rows(struct repeat *r, float *rows, size_t n, struct err *err)
 {
     struct engine *e = r->session->engine;
@@ -162,7 +170,7 @@ static int clear_rows(struct repeat *r, float *rows, size_t n, struct err *err)
 
     if (!zeros)
         return err_nomem(err);
-    e->backend->repeat(e->backend, rows, n * sizeof(float), (int)n_heads(e), zeros, n * sizeof(float));
+    e->backend->repeat(e->backend, rows, n * sizeof(float), (int)n_scored(r), zeros, n * sizeof(float));
     free(zeros);
     return 0;
 }
@@ -186,7 +194,7 @@ static void keep_scores(const struct repeat *r, int sink, int begin, int end)
 {
     struct backend *be = r->session->engine->backend;
 
-    for (size_t h = 0; h < n_heads(r->session->engine); h++)
+    for (size_t h = 0; h < n_scored(r); h++)
         be->copy(be, r->score + h * (size_t)r->n + begin, r->job.repeat_max + h * r->job.store.head_rows + sink,
                  (size_t)(end - begin) * sizeof(float));
 }
@@ -239,7 +247,7 @@ int session_repeat(struct session *s, const struct prefill *p, struct err *err)
         return err_set(err, ERR_NOMEM, "repeating the context takes %d positions, memory was planned for %d",
                        repeat_positions(p->n), s->engine->plan.max_positions);
     size_t before = pool_mark(&s->pool);
-    r.score = pool_take(&s->pool, n_heads(s->engine) * (size_t)p->n * sizeof(float), err);
+    r.score = pool_take(&s->pool, n_scored(&r) * (size_t)p->n * sizeof(float), err);
     size_t mark = pool_mark(&s->pool);
     double start = be->clock(be);
     int code = r.score ? run(&r, err) : err->code;

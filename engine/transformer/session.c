@@ -100,18 +100,22 @@ static int lay_out(struct session *s, int n, int window, struct err *err)
     const struct model_config *c = &e->config;
     size_t row = (size_t)c->head_dim * dtype_size(e->backend->dtype), layer = (size_t)window * (size_t)c->n_heads * row;
 
-    forward_rotate(&s->forward, n);
+    forward_fit(&s->forward, n);
     s->cache = kv_store_take(&s->pool, e, (size_t)n, err);
     if (!s->cache.k)
         return err->code;
     for (size_t h = 0; h < (size_t)c->n_layers * (size_t)c->n_kv_heads; h++)
         s->rows[h] =
             (struct kv_rows){ (char *)s->cache.k + h * (size_t)n * row, (char *)s->cache.v + h * (size_t)n * row, n };
-    char *q = window > 0 ? pool_take(&s->pool, (size_t)c->n_layers * layer, err) : NULL;
+    int L = s->forward.shape.n_layers;
+    char *q = window > 0 ? pool_take(&s->pool, (size_t)L * layer, err) : NULL;
     if (window > 0 && !q)
         return err->code;
-    for (int l = 0; l < c->n_layers; l++)
+    for (int l = 0; l < L; l++)
         s->window_q[l] = q ? q + (size_t)l * layer : NULL;
+    memset(s->unrotated, 0, sizeof(s->unrotated));
+    for (int l = 0; l < L; l++)
+        s->unrotated[l / 64] |= (uint64_t)!model_rotates(c, kv_number(&s->forward.shape, l)) << l % 64;
     return 0;
 }
 
@@ -134,16 +138,16 @@ static float *take_zeros(struct session *s, int n_rows, size_t n, struct err *er
 /* Sums that passes add to, zero. */
 static int lay_out_sums(struct session *s, int n, unsigned needs, struct err *err)
 {
-    const struct model_config *c = &s->engine->config;
-    size_t K = (size_t)c->head_dim;
+    const struct kv_shape *shape = &s->forward.shape;
+    size_t K = (size_t)shape->head_dim;
 
     s->column_sums = s->moments = NULL;
     if (needs & NEED_COLUMN_SUMS)
-        s->column_sums = take_zeros(s, c->n_layers * c->n_kv_heads, (size_t)n, err);
+        s->column_sums = take_zeros(s, shape->n_layers * shape->n_kv_heads, (size_t)n, err);
     if (needs & NEED_COLUMN_SUMS && !s->column_sums)
         return err->code;
     if (needs & NEED_MOMENTS)
-        s->moments = take_zeros(s, c->n_layers * c->n_heads, (K + 1) * K, err);
+        s->moments = take_zeros(s, shape->n_layers * shape->n_heads, (K + 1) * K, err);
     return needs & NEED_MOMENTS && !s->moments ? err->code : 0;
 }
 
@@ -209,8 +213,7 @@ static int prefill(struct session *s, const struct prefill *p, int n_window, str
 /* The norms of projected values, on the host. */
 static int find_norms(struct session *s, int n, double *seconds, struct err *err)
 {
-    const struct model_config *c = &s->engine->config;
-    size_t heads = (size_t)c->n_layers * (size_t)c->n_kv_heads;
+    size_t heads = (size_t)s->forward.shape.n_layers * (size_t)s->forward.shape.n_kv_heads;
 
     s->value_norms = malloc(heads * (size_t)n * sizeof(*s->value_norms));
     return s->value_norms ? value_norms(s, n, s->value_norms, seconds, err) : err_nomem(err);
@@ -243,7 +246,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
     }
     s->full = (struct kv_full){ .backend = e->backend,
                                 .pool = &s->pool,
-                                .shape = engine_kv_shape(e),
+                                .shape = s->forward.shape,
                                 .n_tokens = p->n,
                                 .store = s->cache,
                                 .rows = s->rows,
@@ -254,7 +257,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
                                 .column_sums = s->column_sums,
                                 .column_sums_s = s->forward.column_s,
                                 .rotary = e->config.rotary,
-                                .unrotated = e->config.unrotated,
+                                .unrotated = s->unrotated,
                                 .scale = engine_score_scale(e),
                                 .moments = s->moments,
                                 .moments_s = s->forward.moment_s,

@@ -92,11 +92,12 @@ static int head_norms(struct norms *n, int head, float *value, struct err *err)
 static int all_norms(struct norms *n, float *value, struct err *err)
 {
     const struct engine *e = n->session->engine;
+    const struct kv_shape *shape = &n->session->forward.shape;
     int G = e->config.n_kv_heads, code = 0;
 
-    for (int l = 0; l < e->config.n_layers && !code; l++) {
+    for (int l = 0; l < shape->n_layers && !code; l++) {
         n->o.at = n->space;
-        code = weights_mat(e, TENSOR_O, l, &n->o, err);
+        code = weights_mat(e, TENSOR_O, kv_number(shape, l), &n->o, err);
         for (int g = 0; g < G && !code; g++)
             code = head_norms(n, l * G + g, value + (size_t)(l * G + g) * (size_t)n->n_tokens, err);
         model_forget(e->model);

@@ -198,7 +198,7 @@ void cpu_copy_slots(struct backend *be, const struct kv_store *store, const stru
     size_t row = (size_t)shape->head_dim * dtype_size(be->dtype);
 
 #pragma omp parallel for schedule(static) num_threads(c->n_threads)
-    for (int head = 0; head < shape->n_layers * shape->n_kv_heads; head++) {
+    for (int head = 0; head < kv_all_layers(shape) * shape->n_kv_heads; head++) {
         char *k = (char *)store->k + (size_t)head * store->head_rows * row;
         char *v = (char *)store->v + (size_t)head * store->head_rows * row;
         for (int i = 0; i < copy->n_to; i++) {

@@ -314,7 +314,7 @@ void cuda_copy_slots(struct backend *be, const struct kv_store *store, const str
 {
     struct cuda *c = cuda_of(be);
     const size_t row = (size_t)shape->head_dim * dtype_size(be->dtype);
-    const int heads = shape->n_layers * shape->n_kv_heads;
+    const int heads = kv_all_layers(shape) * shape->n_kv_heads;
     struct slot_copy on_device = *copy;
 
     if (copy->n_to == 0)

@@ -170,7 +170,7 @@ void reference_copy_slots(struct backend *be, const struct kv_store *store, cons
     size_t row = (size_t)shape->head_dim * dtype_size(be->dtype), bytes = (size_t)copy->n * row;
 
     for (int i = 0; i < copy->n_to; i++)
-        for (int head = 0; head < shape->n_layers * shape->n_kv_heads; head++) {
+        for (int head = 0; head < kv_all_layers(shape) * shape->n_kv_heads; head++) {
             size_t first = (size_t)head * store->head_rows, from = (first + (size_t)copy->from) * row,
                    to = (first + (size_t)copy->to[i]) * row;
             memcpy((char *)store->k + to, (const char *)store->k + from, bytes);

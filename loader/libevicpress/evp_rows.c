@@ -19,6 +19,7 @@ enum { HEADS_MAX = 1 << 12 };
 
 struct layer {
     int64_t number, heads, columns;
+    int64_t place;           // with streams: its number among the layers with streams
     bool quantised, streams; // in groups; by cachegen
     struct kivi_codes kivi;
     enum cachegen_cdf cdf;
@@ -72,10 +73,14 @@ static int read_layer(struct evp_payload *p, int64_t number, struct layer *l, st
     if (l->columns < 1 || l->columns > ROW_COLUMNS || (l->quantised && l->columns % l->kivi.group))
         return wrong_shape(p, number, err);
     l->by_rows = row_format_parse(&l->pair, payload_of(p)->config, (int)l->columns);
+    for (int64_t i = 0; l->streams && i < number; i++)
+        l->place += find_tensor(p, i, "k_maxima") != NULL;
     if (lengths)
         return read_lengths(p, l, lengths, err);
     const struct st_tensor *codes = l->quantised || l->by_rows ? find_tensor(p, number, "k_codes") : NULL;
     const struct st_tensor *maxima = l->streams ? find_tensor(p, number, "k_maxima") : NULL;
+    if (!codes && !maxima) // a layer with a window has rows alone
+        l->quantised = l->streams = l->by_rows = false;
     int64_t n = k->dim[1];
     if (codes && codes->n_dims == 3)
         n += l->by_rows || l->kivi.keys_by_token ? codes->dim[1] : codes->dim[2] * 32 / l->kivi.bits;
@@ -326,6 +331,7 @@ static int read_streams(struct job *j, int64_t first, int64_t end, struct err *e
     const struct layer *l = j->layer;
     const struct coded_head head = { .p = j->p,
                                      .layer = l->number,
+                                     .place = l->place,
                                      .columns = l->columns,
                                      .heads = l->heads,
                                      .head = j->rows->first,

@@ -159,7 +159,7 @@ int streams_read(const struct coded_head *h, const struct row_span *rows, struct
                         .first = rows->skip / CACHEGEN_CHUNK,
                         .end = cachegen_chunks(rows->skip + rows->n),
                         .n = h->n[h->head],
-                        .steps = cachegen_steps(side, h->layer) };
+                        .steps = cachegen_steps(side, h->place) };
 
     c.first_stream = count_before(h, h->head, false) + c.first * h->columns;
     int code = read_and_decode(&c, err);

@@ -11,6 +11,7 @@
 struct coded_head {
     struct evp_payload *p;
     int64_t layer, columns, heads, head; // heads of the layer; number of this one
+    int64_t place;                       // of the layer among those with streams
     const int32_t *n;                    // (heads) tokens that each head keeps
     int side, verify;                    // enum evp_side, evp_verify
     enum cachegen_cdf cdf;

@@ -24,7 +24,7 @@ static double weight_bytes(const struct engine *e)
 /* Adds the time of one context's questions over the configs of one group, without the prefill. */
 static int add_answers(const struct forecast *f, const struct engine_work *w, double *seconds, struct err *err)
 {
-    const struct kv_shape shape = engine_kv_shape(f->engine);
+    const struct kv_shape shape = engine_kv_shape(f->engine, w->n_tokens);
     double weights = weight_bytes(f->engine), full = (double)kv_bytes(&shape, w->n_tokens), rows = 0, held = 0;
     double space = 0.9 * f->gpu->memory_bytes - weights - full;
 

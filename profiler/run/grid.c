@@ -311,16 +311,16 @@ static int cut_work(struct grid *g, const struct grid_input *in, struct work *w,
     return stored ? fit_after_stored(g, in, w, stored, err) : 0;
 }
 
-/* A context that its questions and answers would take from one rotation into another is left out. */
-static int fit_rotation(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
+/* A context that its questions and answers would take beyond the limit of short contexts is left out. */
+static int fit_original(struct grid *g, const struct grid_input *in, struct work *w, struct err *err)
 {
     int original = in->model_original, longest = in->model_tokens - max_context(w, in);
 
-    if (w->refused || w->ids.n > original || w->ids.n + longest <= original)
+    if (w->refused || w->ids.n > in->model_short || w->ids.n + longest <= original)
         return 0;
     err_set(err, ERR_FORMAT,
-            "context '%s' has %d tokens: with question and answer more than the %d beyond which the model rotates all "
-            "keys differently (longrope)",
+            "context '%s' has %d tokens: with question and answer more than the %d beyond which the model treats all "
+            "keys differently (longrope, or a window in every layer)",
             w->context->id, w->ids.n, original);
     return refuse_work(g, w, err);
 }
@@ -332,7 +332,7 @@ static int fit_work(struct grid *g, const struct grid_input *in, struct work *w,
         return err->code;
     if (!w->refused && (w->is_cut || w->ids.n > max_context(w, in)) && cut_work(g, in, w, err))
         return err->code;
-    if (fit_rotation(g, in, w, err))
+    if (fit_original(g, in, w, err))
         return err->code;
     return w->refused ? 0 : digest_tokens(w->ids.at, w->ids.n, w->token_digest, err);
 }

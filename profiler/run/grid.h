@@ -92,7 +92,8 @@ struct grid_input {
     const struct context_sample *sample; // which to run, and in which order; the others are only rows; NULL: all
     enum too_long too_long;
     int model_tokens;   // the model's limit
-    int model_original; // the limit of short contexts: below the model\'s with longrope
+    int model_short;    // contexts of up to so many tokens (longrope, or a window in every layer)
+    int model_original; // have this limit
     const struct tokenizer *tokenizer;
     const struct shards *shards;
 };

@@ -121,7 +121,7 @@ static int start_table(const struct run *run, const struct work *w, struct table
 
     if (table_alloc(t, 1, g->n_configs, w->n_questions, err))
         return err->code;
-    struct kv_shape shape = engine_kv_shape(run->engine);
+    const struct kv_shape shape = engine_kv_shape(run->engine, w->ids.n);
     if (unvisited_row(t, 0, w, &shape, err))
         return err->code;
     for (int v = 0; v < g->n_configs; v++)

@@ -21,24 +21,26 @@ static int set_prefix_digests(struct table *t, int row, const struct work *w, st
     return 0;
 }
 
-int unvisited_row(struct table *t, int row, const struct work *w, const struct kv_shape *shape, struct err *err)
+int unvisited_row(struct table *t, int row, const struct work *w, const struct kv_shape *model, struct err *err)
 {
+    const struct kv_shape shape = kv_shape_of(model, w->ids.n);
+
     t->context_id[row] = w->context->id;
     t->context_dataset[row] = w->context->dataset;
     t->context_token_digest[row] = w->token_digest;
     t->n_tokens[row] = w->ids.n;
-    t->kv_bytes[row] = kv_bytes(shape, w->ids.n);
+    t->kv_bytes[row] = kv_bytes(&shape, w->ids.n);
     return set_prefix_digests(t, row, w, err);
 }
 
-int unvisited_rows(struct table *out, const struct grid *g, const struct kv_shape *shape, struct err *err)
+int unvisited_rows(struct table *out, const struct grid *g, const struct kv_shape *model, struct err *err)
 {
     if (table_alloc(out, g->n_work, g->n_configs, 0, err))
         return err->code;
     for (int v = 0; v < g->n_configs; v++)
         out->config_name[v] = g->config[v].name;
     for (int i = 0; i < g->n_work; i++)
-        if (unvisited_row(out, i, &g->work[i], shape, err)) {
+        if (unvisited_row(out, i, &g->work[i], model, err)) {
             table_release(out);
             return err->code;
         }
@@ -47,24 +49,25 @@ int unvisited_rows(struct table *out, const struct grid *g, const struct kv_shap
 
 /* ---- sizes -------------------------------------------------------------------- */
 
-size_t unvisited_sizes(struct table *t, const struct kv_shape *shape)
+size_t unvisited_sizes(struct table *t, const struct kv_shape *model)
 {
     size_t filled = 0;
 
     for (int v = 0; v < t->n_configs; v++) {
         struct config config;
         struct err ignored;
-        if (config_parse(&config, t->config_name[v], &ignored) || config_check(&config, shape, &ignored))
+        if (config_parse(&config, t->config_name[v], &ignored) || config_check(&config, model, &ignored))
             continue;
         for (int c = 0; c < t->n_contexts; c++) {
             size_t cell = table_cell(t, c, v);
             int n = t->n_tokens[c] > 0 && t->n_tokens[c] < INT32_MAX ? (int)t->n_tokens[c] : 0;
-            int64_t bytes = n > 0 && t->cell_bytes[cell] < 0 ? config_bytes_known(&config, shape, n) : -1;
+            const struct kv_shape shape = kv_shape_of(model, n);
+            int64_t bytes = n > 0 && t->cell_bytes[cell] < 0 ? config_bytes_known(&config, &shape, n) : -1;
             if (bytes < 0 || t->kv_bytes[c] <= 0)
                 continue;
             t->cell_bytes[cell] = bytes;
             t->size_frac[cell] = (double)bytes / (double)t->kv_bytes[c];
-            t->keep_frac[cell] = config_keep_frac(&config, shape, n);
+            t->keep_frac[cell] = config_keep_frac(&config, &shape, n);
             filled++;
         }
     }

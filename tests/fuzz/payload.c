@@ -33,6 +33,12 @@ static void expect_lengths(const struct packed_payload *p)
         if ((alone || l == p->shape.n_layers - 1) && (p->config.knows_rows ? left != 0 : left < 0))
             abort();
     }
+    for (int l = p->shape.n_layers; l < kv_all_layers(&p->shape); l++) {
+        packed_payload_lengths(p, l, n);
+        for (int g = 0; g < p->shape.n_kv_heads; g++)
+            if (n[g] < 1 || n[g] > p->file.n_tokens || n[g] > p->shape.window)
+                abort();
+    }
 }
 
 /* What is read of the header alone is what is read of all of it. */

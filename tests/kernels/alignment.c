@@ -107,7 +107,7 @@ static void run_copy_slots(struct bench *b)
     enum { HEADS = 3, SLOTS = 9, K = 16 };
     struct kv_store store = { own(b, "k", HEADS * SLOTS * K), own(b, "v", HEADS * SLOTS * K), SLOTS };
 
-    b->be->copy_slots(b->be, &store, &(struct kv_shape){ 1, HEADS, HEADS, K, b->be->dtype },
+    b->be->copy_slots(b->be, &store, &(struct kv_shape){ 1, HEADS, HEADS, K, .dtype = b->be->dtype },
                       &(struct slot_copy){ 1, 2, (const int32_t[]){ 7, 3 }, 2 });
 }
 

@@ -58,7 +58,7 @@ static void copy_slots_on(struct backend *be, int K, void *out[2])
 {
     enum { LAYERS = 2, G = 3, SLOTS = 220, N = 50 };
     size_t n = (size_t)(LAYERS * G * SLOTS * K);
-    const struct kv_shape shape = { LAYERS, 2 * G, G, K, be->dtype };
+    const struct kv_shape shape = { LAYERS, 2 * G, G, K, .dtype = be->dtype };
 
     out[0] = stored(be, "k", n);
     out[1] = stored(be, "v", n);
@@ -91,7 +91,7 @@ static void check_copied(const struct pair *p)
 {
     enum { LAYERS = 2, G = 3, GROUP = 3, K = 64, HEADS = LAYERS * G, SLOTS = 40, N = HEADS * SLOTS * K };
     const int32_t to[] = { 7, 30, 18 };
-    const struct kv_shape shape = { LAYERS, G * GROUP, G, K, p->got->dtype };
+    const struct kv_shape shape = { LAYERS, G * GROUP, G, K, .dtype = p->got->dtype };
     struct backend *be = p->got;
 
     for (int n = 0; n <= 6; n += 3) { // 6: up to the first place that is written

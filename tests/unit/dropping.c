@@ -385,7 +385,7 @@ Test(dropping, chunkkv_keeps_at_most_so_many_rows)
                { 20, "chunkkv+snapkv:drop=0.5", 20 }, // one chunk
                { 19, "chunkkv+snapkv:drop=0.5", 9 },  // none: left to snapkv
                { 21, "chunkkv:length=20+pyramidkv:drop=0.5", 20 } };
-    const struct kv_shape shape = { 3, 4, 2, 64, DTYPE_F32 };
+    const struct kv_shape shape = { 3, 4, 2, 64, .dtype = DTYPE_F32 };
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         const struct config c = config_of(at[i].config);

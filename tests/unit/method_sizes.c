@@ -4,7 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-static const struct kv_shape llama = { 32, 32, 8, 128, DTYPE_F32 }, small = { 3, 4, 2, 64, DTYPE_F32 };
+static const struct kv_shape llama = { 32, 32, 8, 128, .dtype = DTYPE_F32 },
+                             small = { 3, 4, 2, 64, .dtype = DTYPE_F32 };
 
 /* As Python computes int(n * (1 - drop)), with at least one kept. */
 Test(methods, keep_as_many_as_kvpress)
@@ -50,7 +51,7 @@ Test(methods, pyramidkv_keeps_as_many_as_kvpress)
     };
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         const struct config c = config_of(at[i].config);
-        const struct kv_shape shape = { at[i].n_layers, 4, 2, 64, DTYPE_F32 };
+        const struct kv_shape shape = { at[i].n_layers, 4, 2, 64, .dtype = DTYPE_F32 };
         int sum = 0, L1 = at[i].n_layers - 1, one = L1 > 0 ? 1 : 0;
         for (int l = 0; l <= L1; l++)
             sum += config_n_keep(&c, &shape, at[i].n, l);
@@ -120,7 +121,7 @@ Test(methods, refuse_heads_that_they_cannot_pack)
         { "fp8", 72, NULL },
     };
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
-        const struct kv_shape shape = { 1, 2, 2, at[i].head_dim, DTYPE_F32 };
+        const struct kv_shape shape = { 1, 2, 2, at[i].head_dim, .dtype = DTYPE_F32 };
         const struct config c = config_of(at[i].config);
         struct err err = { 0 };
         cr_assert_eq(config_check(&c, &shape, &err), at[i].said ? ERR_USAGE : 0, "%s: %s", at[i].config, err.msg);
@@ -157,7 +158,7 @@ Test(methods, sizes_of_row_formats)
         { "fp8:scale=one", 128, 256, 0 },
     };
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
-        const struct kv_shape shape = { 5, 8, 4, at[i].head_dim, DTYPE_F32 };
+        const struct kv_shape shape = { 5, 8, 4, at[i].head_dim, .dtype = DTYPE_F32 };
         const struct config c = config_of(at[i].config);
         struct err err;
         cr_assert_eq(config_check(&c, &shape, &err), 0, "%s", err.msg);
@@ -206,7 +207,7 @@ Test(methods, kvzip_drops_as_many_as_kvpress)
                { "kvzip:drop=0.7:over=layer", 10, 9, 270 },
                { "kvzip:drop=0", 7, 630, 630 },
                { "kvzip:drop=0.999999", 1, 1, 1 } };
-    const struct kv_shape shape = { 30, 9, 3, 64, DTYPE_F32 };
+    const struct kv_shape shape = { 30, 9, 3, 64, .dtype = DTYPE_F32 };
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
         const struct config c = config_of(at[i].config), packed = config_of("kvzip:drop=0.5+kivi:bits=4");
@@ -252,7 +253,7 @@ Test(methods, ragged_tensors_have_their_heads_one_after_another)
 Test(methods, cachegen_has_a_stream_for_each_channel_and_chunk)
 {
     const struct config config[] = { config_of("cachegen"), config_of("cachegen:cdf=chunk") };
-    const struct kv_shape shape = { 12, 4, 2, 64, DTYPE_F32 };
+    const struct kv_shape shape = { 12, 4, 2, 64, .dtype = DTYPE_F32 };
     static const char *const name[] = { "k",        "v",         "k_streams", "k_sizes", "k_cdfs",
                                         "k_maxima", "v_streams", "v_sizes",   "v_cdfs",  "v_maxima" };
     struct packed_part part[PART_MAX];
@@ -272,7 +273,7 @@ Test(methods, cachegen_has_a_stream_for_each_channel_and_chunk)
 Test(methods, cachegen_takes_even_heads)
 {
     const struct config config = config_of("cachegen");
-    const struct kv_shape odd = { 2, 2, 2, 63, DTYPE_F32 };
+    const struct kv_shape odd = { 2, 2, 2, 63, .dtype = DTYPE_F32 };
     struct err err;
 
     cr_assert_eq(config_check(&config, &small, &err), 0);

@@ -127,10 +127,15 @@ Test(model_family, a_window_counts_where_layers_use_it)
         cr_assert(c.max_tokens == 8192 && c.window == (first < 4 ? 64 : 0), "%d", first);
         for (int l = 0; l < 4; l++)
             cr_assert_eq(model_window(&c, l), l >= first ? 64 : 0, "%d %d", first, l);
+        const struct kv_shape s = model_kv_shape(&c, DTYPE_F32);
+        cr_assert(s.n_layers == (first < 4 ? first : 4) && s.n_windowed == 4 - s.n_layers && s.window == c.window &&
+                  model_short(&c) == 0);
         buf_release(&fields);
     }
     cr_assert_eq(config_of("qwen2", ",\"use_sliding_window\":true").window, 4096);
-    cr_assert_eq(config_of("phi3", ",\"sliding_window\":2047").window, 2047);
+    const struct model_config phi = config_of("phi3", ",\"sliding_window\":2047");
+    cr_assert(phi.window == 2047 && model_short(&phi) == 1023);
+    cr_assert(model_limit(&phi, 1023) == 2047 && model_limit(&phi, 1024) == phi.max_tokens);
 }
 
 Test(model_family, biases_are_roles)
@@ -230,7 +235,7 @@ Test(model_family, longrope_is_chosen_by_the_length_of_a_context)
 
     cr_assert(c.rope_scaling == ROPE_LONGROPE && c.rope_factor == 2 && c.rope_original == 4096 && c.max_tokens == 8192);
     cr_assert(fabs(c.rope_attention - sqrt(1 + log(2) / log(4096))) < 1e-12);
-    cr_assert(model_limit(&c, 4096) == 4096 && model_limit(&c, 4097) == 8192);
+    cr_assert(model_short(&c) == 4096 && model_limit(&c, 4096) == 4096 && model_limit(&c, 4097) == 8192);
     c = config_of("phi3", ",\"rope_scaling\":{\"type\":\"yarn\",\"factor\":3,\"attention_factor\":1.25," SHORT
                           ",\"long_factor\":[1,2,3,4]}");
     cr_assert(c.rope_scaling == ROPE_LONGROPE && c.rope_factor == 3 && c.rope_attention == 1.25);

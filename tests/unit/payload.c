@@ -403,8 +403,7 @@ Test(payload, refuses_what_does_not_fit_together)
                         "is F16, not BF16");
     expect_refused_with(quantised, "[2,32,6]", "[2,6,32]", "the shape of tensor");
     expect_refused_with(quantised, "layers.1.v_zeros\":{", "layers.2.v_zeros\":{", "'layers.1.v_zeros' is missing");
-    expect_refused_with(quantised, "layers.1.k\":{", "layers.7.k\":{",
-                        "17 tensors, but 1 layers and the tokens have 9");
+    expect_refused_with(quantised, "layers.1.k\":{", "layers.7.k\":{", "metadata 'cache' has 2 layers, the tensors 1");
 }
 
 Test(payload, refuses_what_it_says_of_another_cache)
@@ -412,8 +411,9 @@ Test(payload, refuses_what_it_says_of_another_cache)
     static const char *const pyramid = "pyramidkv:drop=0.5:window=4";
 
     expect_refused_with("none", "\\\"n_layers\\\":2", "\\\"n_layers\\\":3",
-                        "'cache' has 3 layers of 2 kv heads of 32 columns, the tensors 2 of 2 of 32");
-    expect_refused_with("none", "\\\"n_kv_heads\\\":2", "\\\"n_kv_heads\\\":3", "'cache' has 2 layers of 3 kv heads");
+                        "metadata 'cache' has 3 layers, the tensors 2");
+    expect_refused_with("none", "\\\"n_kv_heads\\\":2", "\\\"n_kv_heads\\\":3",
+                        "'cache' has 3 kv heads of 32 columns, the tensors 2 of 32");
     expect_refused_with("none", "\\\"head_dim\\\":32", "\\\"head_dim\\\":33", "of 33 columns");
     expect_refused_with("none", "linear", "cubic ", "metadata 'cache': 'rope': field 'scaling' is 'cubic '");
     expect_refused_with(pyramid, "\"lengths\":\"[", "\"lengths\":\"{", "metadata 'lengths'");

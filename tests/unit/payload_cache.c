@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct kv_shape shape = { 30, 9, 3, 64, DTYPE_BF16 };
+static const struct kv_shape shape = { 30, 9, 3, 64, .dtype = DTYPE_BF16 };
 
 static const struct payload_rope ropes[] = {
     { .theta = 1e4, .dims = 64, .scaling = "default" },

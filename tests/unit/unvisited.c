@@ -8,7 +8,7 @@
 #include <math.h>
 
 enum { C = 5, V = 4, NONE = 0, HALF = 1, KIVI = 2, RAGGED = 3 };
-static const struct kv_shape shape = { 4, 6, 2, 64, DTYPE_F32 };
+static const struct kv_shape shape = { 4, 6, 2, 64, .dtype = DTYPE_F32 };
 
 /* Three contexts of 100, 200, 400 tokens were run, two of 300 and 800 were not. */
 static void make(struct table *t)

@@ -140,7 +140,7 @@ Test(variant_memory, is_what_was_planned)
 /* Side outputs as prefill saves them: (L) (G, W, H/G, K) queries, (L * G, T) sums. */
 Test(variant_memory, counts_what_prefill_saves)
 {
-    static const struct kv_shape f32 = { 3, 8, 2, 64, DTYPE_F32 }, bf16 = { 3, 8, 2, 64, DTYPE_BF16 };
+    static const struct kv_shape f32 = { 3, 8, 2, 64, .dtype = DTYPE_F32 }, bf16 = { 3, 8, 2, 64, .dtype = DTYPE_BF16 };
     const struct config c[] = { config_of("snapkv:drop=0.5"), config_of("tova:drop=0.5"), config_of("h2o:drop=0.5"),
                                 config_of("knorm:drop=0.5"), config_of("kvzip:drop=0.5") };
     const struct config *list[] = { &c[0], &c[1], &c[2], &c[3], &c[4] };

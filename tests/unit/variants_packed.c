@@ -18,7 +18,7 @@ Test(variants, kivi_packs_every_head)
 
     cache_init(&c, N);
     for (int heads = HEADS - 2; heads <= HEADS; heads++) {
-        const struct kv_shape shape = { 1, heads, heads, K, DTYPE_F32 };
+        const struct kv_shape shape = { 1, heads, heads, K, .dtype = DTYPE_F32 };
         struct memory_need need = config_variant_bytes(&config, &shape, N);
         struct kv_rows rows[HEADS];
         for (int h = 0; h < heads; h++)

@@ -142,7 +142,7 @@ static int run(const char *text, struct err *err)
     full.backend = backend_open(&(struct backend_options){ .name = "reference", .dtype = "f32" }, err);
     if (!full.backend || pool_open(&pool, full.backend, POOL, err))
         return err->code;
-    full.shape = (struct kv_shape){ size[L], size[H], size[G], size[K], DTYPE_F32 };
+    full.shape = (struct kv_shape){ size[L], size[H], size[G], size[K], .dtype = DTYPE_F32 };
     full.n_tokens = size[T];
     full.window = size[W];
     full.scale = 1 / sqrtf((float)size[K]);
