@@ -196,7 +196,7 @@ $B/tests/fuzz/%: $B/tests/fuzz/%.o $B/tests/fuzz/replay.o $B/evicpress.a
 	$(Q)$(CC) $(ALL_LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 # Programs run by scripts: tests/bench/NAME.c, tests/golden/NAME/PROGRAM.c. Those for the planner share the instances.
 PROGRAMS := $(patsubst %.c,$B/%,$(filter-out tests/bench/instance.c tests/bench/gemm_rate.c tests/bench/bench.c tests/bench/ops.c,$(wildcard tests/bench/*.c tests/golden/*/*.c)))
-$B/tests/bench/plan $B/tests/bench/incremental $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
+$B/tests/bench/plan $B/tests/bench/table $B/tests/bench/admit: $B/tests/bench/instance.o
 $B/tests/bench/engine $B/tests/bench/profile: $B/tests/bench/gemm_rate.o
 $B/tests/bench/profile $B/tests/bench/job: $B/tests/bench/bench.o
 $B/tests/bench/job: $B/tests/bench/ops.o

@@ -1,5 +1,5 @@
-/* candidate.h - a possible placement of a context: one variant on one tier, or recomputing. The optimal solver and the
- * live plan move contexts between candidates.
+/* candidate.h - a possible placement of a context: one variant on one tier, or recomputing. The optimal solver
+ * moves contexts between candidates.
  *
  * A knapsack is a tier of limited capacity, or a pool of tiers. Knapsacks are numbered in the order of their first
  * tiers (`d`, a dimension of the dual); tiers keep the numbers of the problem (`t`). Recomputing, variants of 0 bytes
@@ -35,14 +35,6 @@ static inline int knapsack_of_tier(const struct knapsacks *k, int tier)
     return tier == PLAN_RECOMPUTE ? -1 : k->of[tier];
 }
 
-/* The candidate of a placement. */
-struct candidate candidate_at(const struct plan_candidates *all, const struct plan_problem *problem,
-                              const struct knapsacks *k, struct plan_placement at);
-
-/* The candidate with the highest utility - byte_cost * bytes among those that use no knapsack. */
-struct candidate candidate_of_no_knapsack(const struct plan_candidates *all, const struct plan_problem *problem,
-                                          double byte_cost);
-
 static inline struct plan_placement candidate_placement(const struct candidate *c)
 {
     return (struct plan_placement){ c->config, c->tier };
@@ -52,20 +44,6 @@ static inline struct plan_placement candidate_placement(const struct candidate *
 static inline double candidate_reduced_value(const struct candidate *c, const double *price)
 {
     return c->knapsack < 0 ? c->utility : c->utility - price[c->knapsack] * (double)c->bytes;
-}
-
-/* The cost of writing a candidate. */
-static inline double candidate_write_cost(const struct candidate *c, double byte_cost)
-{
-    return c->tier == PLAN_RECOMPUTE ? 0 : byte_cost * (double)c->bytes;
-}
-
-/* The gain in utility from going to another candidate, less the cost of writing it. */
-static inline double candidate_net_gain(const struct candidate *from, const struct candidate *to, double byte_cost)
-{
-    bool stays = from->tier == to->tier && from->config == to->config && from->bytes == to->bytes;
-
-    return to->utility - from->utility - (stays ? 0 : candidate_write_cost(to, byte_cost));
 }
 
 /* The bytes that a context adds to a knapsack when it goes from one candidate to another. */

@@ -53,12 +53,6 @@ void heap_remove(struct heap *h, size_t i)
         sink(h, i, last);
 }
 
-void heap_order(struct heap *h)
-{
-    for (size_t i = h->n / 2; i-- > 0;)
-        sink(h, i, h->at[i]);
-}
-
 void heap_release(struct heap *h)
 {
     free(h->at);

@@ -10,7 +10,6 @@
 struct heap_entry {
     double key;
     int32_t context;
-    uint32_t tag; // the caller's
 };
 
 struct heap {
@@ -24,7 +23,6 @@ int heap_push(struct heap *h, struct heap_entry e) MUST_CHECK;
 /* Removes the entry at[i]. */
 void heap_remove(struct heap *h, size_t i);
 
-void heap_order(struct heap *h); // makes a heap of the entries in `at`
 void heap_release(struct heap *h);
 
 #endif

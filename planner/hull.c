@@ -159,20 +159,6 @@ void hull_scan(struct hull_work *w, const struct plan_candidates *all, const str
     w->n = n;
 }
 
-int hull_points(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p,
-                struct candidate *to)
-{
-    int n = 1;
-
-    to[0] = hull_base(w, all, p);
-    for (int d = 0; d < w->knapsack.n; d++) {
-        hull_scan(w, all, p, d, to[0].utility);
-        for (int k = 0; k < w->n; k++)
-            to[n++] = (struct candidate){ (int64_t)w->bytes[k], w->utility[k], w->config[k], w->tier[k], (int8_t)d };
-    }
-    return n;
-}
-
 /* ---- all contexts ---------------------------------------------------------------- */
 
 struct point {

@@ -90,10 +90,6 @@ struct candidate hull_base(struct hull_work *w, const struct plan_candidates *al
 void hull_scan(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p, int knapsack,
                double base);
 
-/* Does both: writes the base and the points of all hulls to `to` (space for 1 + V * D). Returns their number. */
-int hull_points(struct hull_work *w, const struct plan_candidates *all, const struct plan_problem *p,
-                struct candidate *to);
-
 /* The configs of a context in one knapsack, each on the tier where it is worth most. */
 struct hull_configs {
     const double *utility; // of config v: utility[v * stride]; NAN: not available

@@ -72,39 +72,6 @@ struct knapsacks knapsacks_of(const struct plan_problem *problem)
     return k;
 }
 
-struct candidate candidate_at(const struct plan_candidates *all, const struct plan_problem *problem,
-                              const struct knapsacks *k, struct plan_placement at)
-{
-    struct candidate c = { 0, plan_candidate_utility(all, problem, at), (uint16_t)at.config, (int8_t)at.tier, -1 };
-
-    if (at.tier == PLAN_RECOMPUTE)
-        return c;
-    c.bytes = all->bytes[at.config];
-    if (c.bytes > 0)
-        c.knapsack = (int8_t)knapsack_of_tier(k, at.tier);
-    return c;
-}
-
-struct candidate candidate_of_no_knapsack(const struct plan_candidates *all, const struct plan_problem *problem,
-                                          double byte_cost)
-{
-    struct candidate best = { 0, all->recompute, 0, PLAN_RECOMPUTE, -1 };
-    double max = all->recompute;
-
-    for (int v = 0; v < problem->n_configs; v++) {
-        for (int t = 0; t < problem->n_tiers; t++) {
-            if (!plan_candidate_ok(all, problem, v, t) || (all->bytes[v] > 0 && problem->capacity[t] < INT64_MAX))
-                continue;
-            double utility = all->utility[plan_cell(problem, v, t)];
-            if (utility - byte_cost * (double)all->bytes[v] <= max)
-                continue;
-            max = utility - byte_cost * (double)all->bytes[v];
-            best = (struct candidate){ all->bytes[v], utility, (uint16_t)v, (int8_t)t, -1 };
-        }
-    }
-    return best;
-}
-
 int plan_total(struct plan *plan, const struct plan_problem *problem, struct err *err)
 {
     struct plan_candidates all;

@@ -4,8 +4,8 @@
  * The mean similarity of the last NEWEST answers from the variant where a context is, is compared with the quality
  * predicted for it. If it is too low, the context waits for an idle GPU, which prefills it and answers the questions of
  * these requests under every config. After each config requests have their turns. Then these answers take the place of
- * those of the profile before, the context's qualities are predicted anew (planner/belief.h), and it goes where the
- * plan wants it now (planner/incremental.h, at night's prices). Requests that do not count are not looked at.
+ * those of the profile before, the context's qualities are predicted anew (planner/belief.h), and everything is planned
+ * again, as the next night would. Requests that do not count are not looked at.
  *
  * An answer takes its question's prefill twice: it has about as many tokens as the question, and all answers of a
  * config are decoded together, so that a token costs what it costs in a prefill. How good an answer is, is known for
@@ -13,7 +13,6 @@
  */
 #include "base/parse.h"
 #include "planner/belief.h"
-#include "planner/incremental.h"
 #include "replay/policy.h"
 
 #include <math.h>
@@ -32,14 +31,12 @@ struct recent {
 
 struct drift_state {
     double threshold;
-    struct incremental *plan;
-    struct plan_candidates all; // of the context at hand
-    int *context;               // (C by row): the planner's number
-    struct recent *recent;      // (C by row)
-    double *quality;            // (C, V) to plan with
-    double *mean, *std;         // (C, V) of the answers to the questions of the last profile; std 0: of fewer than two
-    int32_t *n;                 // (C, V)
-    int32_t *waiting;           // (C) rows, a ring
+    struct plan_placement *at; // (C by row)
+    struct recent *recent;     // (C by row)
+    double *quality;           // (C, V) to plan with
+    double *mean, *std;        // (C, V) of the answers to the questions of the last profile; std 0: of fewer than two
+    int32_t *n;                // (C, V)
+    int32_t *waiting;          // (C) rows, a ring
     int first, n_waiting;
     /* the profile of the first that waits */
     int32_t asked[NEWEST];
@@ -106,36 +103,25 @@ static int predict(struct policy *p, int row, struct err *err)
 
 /* ---- the plan --------------------------------------------------------------- */
 
-static int begin_plan(struct policy *p, struct err *err)
+/* Plans for the requests that do not count. What comes to be stored, or in another way, is written. */
+static int place(struct policy *p, struct sim_bytes *written, struct err *err)
 {
-    struct drift_state *s = p->state;
+    const struct drift_state *s = p->state;
+    const struct table *t = &p->in->table;
     struct placement_plan plan;
 
-    world_count(p->world, 0, p->world->warm, p->in->frequency);
     if (placement_solve(&plan, p->in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
         return err->code;
-    const struct plan_problem problem = placement_problem(p->in);
-    s->plan = incremental_new(&problem, &plan.plan, p->in->move_cost, err);
+    for (int c = 0; c < t->n_contexts; c++) {
+        int row = p->in->row[c];
+        const struct plan_placement to = plan.plan.placement[c], from = s->at[row];
+        s->at[row] = to;
+        if (to.tier == PLAN_RECOMPUTE || (to.tier == from.tier && to.config == from.config))
+            continue;
+        written->at[to.tier] += (double)t->cell_bytes[table_cell(t, row, to.config)];
+        written->n++;
+    }
     plan_release(&plan.plan);
-    for (int c = 0; c < problem.n_contexts; c++)
-        s->context[p->in->row[c]] = c;
-    return s->plan ? plan_candidates_init(&s->all, &problem, err) : err->code;
-}
-
-static int place_again(struct policy *p, int row, struct sim_bytes *written, struct err *err)
-{
-    struct drift_state *s = p->state;
-    const struct plan_problem problem = placement_problem(p->in);
-    const struct incremental_state *plan = incremental_state(s->plan);
-
-    plan_candidates_get(&s->all, &problem, s->context[row]);
-    if (incremental_update(s->plan, s->context[row], &s->all, err))
-        return err->code;
-    for (int k = 0; k < plan->n_ops; k++)
-        if (plan->op[k].to.tier != PLAN_RECOMPUTE) {
-            written->at[plan->op[k].to.tier] += (double)plan->op[k].to_bytes;
-            written->n++;
-        }
     return 0;
 }
 
@@ -143,7 +129,7 @@ static struct held find(const struct policy *p, int row)
 {
     const struct drift_state *s = p->state;
 
-    return world_all(p->world, row, incremental_placement(s->plan, s->context[row]));
+    return world_all(p->world, row, s->at[row]);
 }
 
 /* ---- what answers are like -------------------------------------------------- */
@@ -163,7 +149,7 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
     struct drift_state *s = p->state;
     const struct table *t = &p->in->table;
     int row = p->world->path[p->world->first[request]], question = p->world->question[request];
-    struct plan_placement at = incremental_placement(s->plan, s->context[row]);
+    const struct plan_placement at = s->at[row];
     struct recent *r = &s->recent[row];
 
     (void)written, (void)err;
@@ -213,7 +199,7 @@ static int worked(struct policy *p, struct sim_bytes *written, struct err *err)
     s->recent[row].n = 0;
     p->profiled++;
     measure_again(s, t, row);
-    return predict(p, row, err) ? err->code : place_again(p, row, written, err);
+    return predict(p, row, err) ? err->code : place(p, written, err);
 }
 
 /* ---- opening ---------------------------------------------------------------- */
@@ -243,21 +229,22 @@ static int open_drift(struct policy *p, const char *options, struct err *err)
         return err_nomem(err);
     if (take_options(p, options, err))
         return err->code;
-    s->context = calloc(n_rows, sizeof(*s->context));
+    s->at = calloc(n_rows, sizeof(*s->at));
     s->recent = calloc(n_rows, sizeof(*s->recent));
     s->waiting = calloc(n_rows, sizeof(*s->waiting));
     s->quality = calloc(n_cells, sizeof(*s->quality));
     s->mean = calloc(n_cells, sizeof(*s->mean));
     s->std = calloc(n_cells, sizeof(*s->std));
     s->n = calloc(n_cells, sizeof(*s->n));
-    if (!s->context || !s->recent || !s->waiting || !s->quality || !s->mean || !s->std || !s->n)
+    if (!s->at || !s->recent || !s->waiting || !s->quality || !s->mean || !s->std || !s->n)
         return err_nomem(err);
     memcpy(s->quality, p->in->quality, table_n_cells(t) * sizeof(*s->quality));
     p->in->quality = s->quality;
     p->idle = idle;
     p->worked = worked;
     measure_train(s, t);
-    return begin_plan(p, err);
+    world_count(p->world, 0, p->world->warm, p->in->frequency);
+    return place(p, &(struct sim_bytes){ 0 }, err);
 }
 
 static void close_drift(struct policy *p)
@@ -267,9 +254,7 @@ static void close_drift(struct policy *p)
     if (!s)
         return;
     p->in->quality = p->world->in->quality;
-    incremental_free(s->plan);
-    plan_candidates_release(&s->all);
-    free(s->context);
+    free(s->at);
     free(s->recent);
     free(s->waiting);
     free(s->quality);

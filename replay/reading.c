@@ -43,7 +43,7 @@ int reading_begin(struct reading *r, int64_t now, double bytes, int32_t number, 
     go_to(r, now);
     if (r->job.n == 0)
         r->work = 0; /* keeps the sum small, and its rounding */
-    return heap_push(&r->job, (struct heap_entry){ r->work + bytes, number, 0 }) ? err_nomem(err) : 0;
+    return heap_push(&r->job, (struct heap_entry){ r->work + bytes, number }) ? err_nomem(err) : 0;
 }
 
 int32_t reading_end(struct reading *r)

@@ -1,4 +1,4 @@
-/* admit.c - what an event costs in libevicpress, beside the planner alone.
+/* admit.c - what an event costs in libevicpress.
  *
  *     admit N SEED [EVENTS]
  *
@@ -7,7 +7,7 @@
  * uses come, from which the plan learns. Then the plan is saved while events go on: the longest of them is what a save
  * stops them for.
  *
- * Microseconds per event. `planner alone` is incremental_add() for the same contexts, whose candidates are made before.
+ * Microseconds per event.
  */
 #include "base/clock.h"
 #include "base/rng.h"
@@ -15,7 +15,6 @@
 #include "loader/libevicpress/evicpress_plan.h"
 #include "loader/libevicpress/live_plan.h"
 #include "planner/hull.h"
-#include "planner/incremental.h"
 #include "planner/utility.h"
 #include "tests/bench/events.h"
 #include "tests/bench/instance.h"
@@ -163,23 +162,6 @@ static void report(struct bench *b, const char *name)
     struct events took = events_sum_up(b->seconds, b->n_events);
 
     printf("%-20s mean %.2f us  p50 %.2f  p99 %.2f\n", name, took.mean, took.p50, took.p99);
-}
-
-static int planner_alone(struct bench *b, const struct plan *plan, struct err *err)
-{
-    struct incremental *m = incremental_new(&b->problem, plan, 0, err);
-    int context;
-
-    for (int k = 0; m && k < b->n_events; k++) {
-        plan_candidates_get(&b->o, &b->problem, plan->n_contexts + k);
-        double start = clock_now();
-        if (incremental_add(m, &b->o, &context, err))
-            break;
-        b->seconds[k] = clock_now() - start;
-    }
-    incremental_free(m);
-    report(b, "planner alone");
-    return m ? 0 : err->code;
 }
 
 enum event { ADMIT_HULL, ADMIT_ALL, UPDATE, REMOVE };
@@ -389,7 +371,7 @@ static int run(struct bench *b, int n, uint64_t seed, struct err *err)
         plan_solve(&plan, &b->problem, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
         return err_nomem(err);
     close(mkstemp(path));
-    int code = write_manifest(b, &plan, path, err) || file_size(path, &bytes, err) || planner_alone(b, &plan, err);
+    int code = write_manifest(b, &plan, path, err) || file_size(path, &bytes, err);
     plan_release(&plan);
     if (!code)
         printf("manifest of %d contexts: %.0f bytes each\n", n, (double)bytes / n);

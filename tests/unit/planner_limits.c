@@ -1,7 +1,6 @@
 /* The planner's limits, each reached from below, exactly, and from above: tiers, configs, sizes at which the algorithm
  * changes, cuts of the master LP, lengths of lists of moves, extreme utilities. */
 #include "base/rng.h"
-#include "planner/incremental.h"
 #include "planner/master_lp.h"
 #include "planner/moves.h"
 #include "planner/plan.h"
@@ -185,8 +184,6 @@ static void assert_refused(const struct plan_problem *p, const char *why)
     cr_assert_str_eq(e.msg, why);
     cr_assert_eq(plan_greedy(&plan, p, PLAN_EVICPRESS, &e), ERR_FAIL);
     cr_assert_eq(plan_baselines(baseline, p, order, &config, &e), ERR_FAIL);
-    cr_assert_null(incremental_new(p, &plan, 0, &e));
-    cr_assert_eq(e.code, ERR_FAIL);
 }
 
 Test(planner_limits, sixty_four_tiers)
@@ -302,9 +299,6 @@ Test(planner_limits, sixty_five_thousand_configs)
             struct plan plan;
             cr_assert(!plan_solve(&plan, &p, (enum plan_solver)s, &(struct plan_effort){ 0 }, &e));
             cr_assert_eq(plan.placement[0].config, n - 1);
-            struct incremental *m = incremental_new(&p, &plan, 0, &e);
-            cr_assert(m && incremental_placement(m, 0).config == n - 1);
-            incremental_free(m);
             plan_release(&plan);
         }
     }
