@@ -76,10 +76,25 @@ void plan_release(struct plan *plan);
 int plan_greedy(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver,
                 struct err *err) MUST_CHECK;
 
-/* Stores a context that the plan recomputes, as the papers do when it was prefilled: at its best candidate, and the
- * others make space. The plan's fill must be right; objective and fill are set. */
-int plan_greedy_insert(struct plan *plan, const struct plan_problem *problem, enum plan_solver solver, int context,
-                       struct err *err) MUST_CHECK;
+/* The same as the papers' caches work: one context after the other, at its best candidate, and the others make space.
+ * It begins with nothing stored. `problem` is borrowed. NULL on failure; close accepts NULL. */
+struct plan_greedy *plan_greedy_open(const struct plan_problem *problem, enum plan_solver solver,
+                                     struct err *err) MUST_CHECK;
+void plan_greedy_close(struct plan_greedy *g);
+
+struct plan_greedy_moves {
+    struct plan_greedy_move {
+        int context;
+        struct plan_placement from;
+    } * at; // each context once
+    int n, cap;
+};
+
+/* A context was used: its candidates may have changed since, those of others may not. It is stored if it was not. The
+ * time grows with the logarithm of the contexts. *moves: who went from where, borrowed until the next call. */
+int plan_greedy_used(struct plan_greedy *g, int context, const struct plan_greedy_moves **moves,
+                     struct err *err) MUST_CHECK;
+struct plan_placement plan_greedy_at(const struct plan_greedy *g, int context);
 
 /* (upper_bound - objective) / |upper_bound|; 1 when only the bound is 0, 0 when both are. */
 double plan_gap(const struct plan *plan);

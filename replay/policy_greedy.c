@@ -6,36 +6,31 @@
 #include "replay/policy.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct greedy_state {
-    struct plan plan;
-    struct plan_placement *before; // (C by the planner's numbers)
-    int *context;                  // (C by row): the planner's number
-    enum plan_solver solver;
+    struct plan_problem problem;
+    struct plan_greedy *plan;
+    int *context; // (C by row): the planner's number
 };
 
 static int open_greedy(struct policy *p, enum plan_solver solver, struct err *err)
 {
-    size_t n = (size_t)p->in->table.n_contexts + 1;
+    int n = p->in->table.n_contexts;
     struct greedy_state *s = calloc(1, sizeof(*s));
 
     p->state = s;
     if (!s)
         return err_nomem(err);
-    s->solver = solver;
-    s->plan.n_contexts = p->in->table.n_contexts;
-    s->plan.placement = malloc(n * sizeof(*s->plan.placement));
-    s->before = malloc(n * sizeof(*s->before));
-    s->context = malloc(n * sizeof(*s->context));
-    if (!s->plan.placement || !s->before || !s->context)
+    s->context = malloc(((size_t)n + 1) * sizeof(*s->context));
+    if (!s->context)
         return err_nomem(err);
-    for (int i = 0; i < s->plan.n_contexts; i++) {
-        s->plan.placement[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+    for (int i = 0; i < n; i++) {
         s->context[p->in->row[i]] = i;
         p->in->frequency[i] = 0;
     }
-    return 0;
+    s->problem = placement_problem(p->in);
+    s->plan = plan_greedy_open(&s->problem, solver, err);
+    return s->plan ? 0 : err->code;
 }
 
 static int open_evicpress(struct policy *p, const char *options, struct err *err)
@@ -54,23 +49,22 @@ static struct held find(const struct policy *p, int row)
 {
     const struct greedy_state *s = p->state;
 
-    return world_all(p->world, row, s->plan.placement[s->context[row]]);
+    return world_all(p->world, row, plan_greedy_at(s->plan, s->context[row]));
 }
 
-static int insert(struct policy *p, int context, struct sim_bytes *written, struct err *err)
+static int use(struct policy *p, int32_t row, struct sim_bytes *written, struct err *err)
 {
     struct greedy_state *s = p->state;
-    const struct table *t = &p->in->table;
-    const struct plan_problem problem = placement_problem(p->in);
+    const struct plan_greedy_moves *moves;
 
-    memcpy(s->before, s->plan.placement, (size_t)s->plan.n_contexts * sizeof(*s->before));
-    if (plan_greedy_insert(&s->plan, &problem, s->solver, context, err))
+    if (plan_greedy_used(s->plan, s->context[row], &moves, err))
         return err->code;
-    for (int i = 0; i < s->plan.n_contexts; i++) {
-        struct plan_placement to = s->plan.placement[i];
-        if (to.tier == PLAN_RECOMPUTE || (to.tier == s->before[i].tier && to.config == s->before[i].config))
+    for (int k = 0; k < moves->n; k++) {
+        const struct plan_placement from = moves->at[k].from, to = plan_greedy_at(s->plan, moves->at[k].context);
+        if (to.tier == PLAN_RECOMPUTE || (to.tier == from.tier && to.config == from.config))
             continue;
-        written->at[to.tier] += (double)t->cell_bytes[table_cell(t, p->in->row[i], to.config)];
+        int moved = p->in->row[moves->at[k].context];
+        written->at[to.tier] += (double)p->in->table.cell_bytes[table_cell(&p->in->table, moved, to.config)];
         written->n++;
     }
     return 0;
@@ -83,13 +77,11 @@ static int finish(struct policy *p, int request, struct sim_bytes *written, stru
     int n = world_rows(p->world, request, &row);
 
     for (int k = 0; k < n; k++) {
-        int context = s->context[row[k]];
+        bool stored = plan_greedy_at(s->plan, s->context[row[k]]).tier != PLAN_RECOMPUTE;
         p->in->frequency[row[k]]++;
-        if (s->plan.placement[context].tier != PLAN_RECOMPUTE)
-            continue;
-        if (!sim_has_room(written, p->in->tiers.n))
+        if (!stored && !sim_has_room(written, p->in->tiers.n))
             written->dropped += (double)p->in->table.kv_bytes[row[k]];
-        else if (insert(p, context, written, err))
+        else if (use(p, row[k], written, err))
             return err->code;
     }
     return 0;
@@ -101,8 +93,7 @@ static void close_greedy(struct policy *p)
 
     if (!s)
         return;
-    plan_release(&s->plan);
-    free(s->before);
+    plan_greedy_close(s->plan);
     free(s->context);
     free(s);
 }

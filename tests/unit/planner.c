@@ -109,50 +109,106 @@ Test(planner, no_plan_exceeds_a_capacity)
     }
 }
 
-/* All contexts at their best candidates, whether they fit or not. */
-static void place_best(struct plan *plan, const struct plan_problem *p, const struct instance *in)
+/* ---- Algorithm 1, one context after the other: a model that looks at everything each time ---- */
+
+static double worth(const struct instance *in, const struct plan_problem *p, int i, struct plan_placement at)
 {
-    for (int i = 0; i < p->n_contexts; i++) {
-        double best = in->recompute[i];
-        plan->placement[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
-        for (int o = 0; o < p->n_configs * p->n_tiers; o++) {
-            int64_t bytes = in->bytes[i][o / p->n_tiers];
-            if (bytes < 0 || bytes > in->capacity[o % p->n_tiers] || !(in->utility[i][o] > best))
-                continue;
-            best = in->utility[i][o];
-            plan->placement[i] = (struct plan_placement){ o / p->n_tiers, o % p->n_tiers };
-        }
-    }
+    return at.tier < 0 ? in->recompute[i] : in->utility[i][at.config * p->n_tiers + at.tier];
 }
 
-/* Algorithm 1 begins with all contexts at their best; where all but one are there, inserting this one is all that is
- * left to do. */
-Test(planner, inserting_the_last_context_is_the_greedy_algorithm)
+/* The best candidate of a context on tiers from `first`. */
+static struct plan_placement best_of(const struct instance *in, const struct plan_problem *p, int i, int first)
+{
+    struct plan_placement best = { 0, PLAN_RECOMPUTE };
+
+    for (int v = 0; v < p->n_configs; v++)
+        for (int t = first; t < p->n_tiers; t++)
+            if (in->bytes[i][v] >= 0 && in->bytes[i][v] <= in->capacity[t] &&
+                in->utility[i][v * p->n_tiers + t] > worth(in, p, i, best))
+                best = (struct plan_placement){ v, t };
+    return best;
+}
+
+static double filled(const struct instance *in, const struct plan_problem *p, const struct plan_placement *at, int t)
+{
+    double sum = 0;
+
+    for (int i = 0; i < p->n_contexts; i++)
+        sum += at[i].tier == t ? (double)in->bytes[i][at[i].config] : 0;
+    return sum;
+}
+
+/* The cheapest step off a tier or to a smaller variant on it. */
+static void make_space(const struct instance *in, const struct plan_problem *p, struct plan_placement *at, int t,
+                       enum plan_solver solver)
+{
+    struct plan_placement to = { 0, 0 };
+    double least = HUGE_VAL;
+    int who = -1;
+
+    for (int i = 0; i < p->n_contexts; i++) {
+        int64_t bytes = at[i].tier == t ? in->bytes[i][at[i].config] : 0;
+        struct plan_placement down = best_of(in, p, i, t + 1);
+        for (int v = -1; v < p->n_configs && bytes > 0; v++) {
+            struct plan_placement c = v < 0 ? down : (struct plan_placement){ v, t };
+            int64_t freed = bytes - (v < 0 ? 0 : in->bytes[i][v]);
+            if (v >= 0 && (in->bytes[i][v] < 0 || freed <= 0 || isnan(worth(in, p, i, c))))
+                continue;
+            double cost =
+                (worth(in, p, i, at[i]) - worth(in, p, i, c)) / (solver == PLAN_EVICPRESS ? 1 : (double)freed);
+            if (!(cost < least))
+                continue;
+            least = cost;
+            to = c;
+            who = i;
+        }
+    }
+    cr_assert(who >= 0);
+    at[who] = to;
+}
+
+Test(planner, greedy_contexts_come_one_after_the_other)
 {
     struct rng r = rng_new(9);
     struct err e;
+    int moved = 0;
 
-    for (int k = 0; k < 10000; k++) {
+    for (int k = 0; k < 3000; k++) {
         struct instance in;
         struct plan_problem p = random_instance(&in, &r, MAX_C);
         enum plan_solver solver = k % 2 ? PLAN_EVICPRESS : PLAN_ADAPTCACHE;
-        int last = (int)rng_below(&r, (uint64_t)p.n_contexts);
-        struct plan want, plan = { .n_contexts = p.n_contexts };
-        struct plan_placement at[MAX_C];
+        p.pool = NULL;
+        struct plan_greedy *g = plan_greedy_open(&p, solver, &e);
+        const struct plan_greedy_moves *moves;
+        struct plan_placement at[MAX_C], was[MAX_C];
 
-        plan.placement = at;
-        place_best(&plan, &p, &in);
-        at[last] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        cr_assert_not_null(g);
         for (int i = 0; i < p.n_contexts; i++)
-            if (at[i].tier != PLAN_RECOMPUTE)
-                plan.fill[at[i].tier] += in.bytes[i][at[i].config];
-        cr_assert(!plan_greedy_insert(&plan, &p, solver, last, &e));
-        check_plan(&plan, &p, &in);
-        cr_assert(!plan_greedy(&want, &p, solver, &e));
-        for (int i = 0; i < p.n_contexts; i++)
-            cr_assert(at[i].tier == want.placement[i].tier && at[i].config == want.placement[i].config);
-        plan_release(&want);
+            at[i] = (struct plan_placement){ 0, PLAN_RECOMPUTE };
+        for (int use = 0; use < 3 * p.n_contexts; use++) {
+            int i = (int)rng_below(&r, (uint64_t)p.n_contexts);
+            memcpy(was, at, sizeof(at));
+            in.recompute[i] *= 1.5;
+            for (int o = 0; o < p.n_configs * p.n_tiers; o++)
+                in.utility[i][o] *= 1.5;
+            if (at[i].tier == PLAN_RECOMPUTE) {
+                at[i] = best_of(&in, &p, i, 0);
+                for (int t = 0; t < p.n_tiers; t++)
+                    while (in.capacity[t] < INT64_MAX && filled(&in, &p, at, t) > (double)in.capacity[t])
+                        make_space(&in, &p, at, t, solver);
+            }
+            cr_assert(!plan_greedy_used(g, i, &moves, &e));
+            for (int c = 0; c < p.n_contexts; c++)
+                cr_assert(plan_greedy_at(g, c).tier == at[c].tier && plan_greedy_at(g, c).config == at[c].config);
+            for (int m = 0; m < moves->n; m++) {
+                const struct plan_placement from = was[moves->at[m].context];
+                cr_assert(moves->at[m].from.tier == from.tier && moves->at[m].from.config == from.config);
+            }
+            moved += moves->n;
+        }
+        plan_greedy_close(g);
     }
+    cr_assert(moved > 10000);
 }
 
 /* Enough contexts for several threads, and sums that are exact. */
