@@ -1,10 +1,17 @@
 /* object_cache.c - queues as doubly linked lists over the objects' numbers, and a binary heap. */
 #include "replay/object_cache.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { NOWHERE, SMALL, MAIN, REMEMBERED }; // the queues of s3fifo
+enum { NOWHERE, SMALL, MAIN, REMEMBERED, REMEMBERED_MAIN }; // the queues of s3fifo, arc and slru
+
+/* Of those who are remembered nothing is held. */
+static int64_t bytes_in(const struct object_cache *c, const struct object_cache_queue *q, int32_t object)
+{
+    return q >= &c->queue[REMEMBERED - SMALL] ? c->bytes[object] : c->part[object];
+}
 
 /* ---- queues -------------------------------------------------------------------- */
 
@@ -16,7 +23,7 @@ static void push_first(struct object_cache *c, struct object_cache_queue *q, int
     else
         q->last = object;
     q->first = object;
-    q->bytes += q == &c->queue[REMEMBERED - SMALL] ? c->bytes[object] : c->part[object];
+    q->bytes += bytes_in(c, q, object);
 }
 
 static void take_out(struct object_cache *c, struct object_cache_queue *q, int32_t object)
@@ -31,7 +38,7 @@ static void take_out(struct object_cache *c, struct object_cache_queue *q, int32
         c->link[l.after].before = l.before;
     else
         q->last = l.before;
-    q->bytes -= q == &c->queue[REMEMBERED - SMALL] ? c->bytes[object] : c->part[object];
+    q->bytes -= bytes_in(c, q, object);
 }
 
 static int open_queue(struct object_cache *c, struct err *err)
@@ -176,9 +183,80 @@ static void s3fifo_evict(struct object_cache *c, int32_t object)
         go(c, object, NOWHERE);
 }
 
-static void s3fifo_remove(struct object_cache *c, int32_t object)
+static void marked_remove(struct object_cache *c, int32_t object)
 {
     go(c, object, NOWHERE);
+}
+
+/* ---- ARC: SMALL was used once of late, MAIN more often ---------------------------- */
+
+/* Who was remembered comes again: its queue should have been larger. */
+static void arc_learn(struct object_cache *c, int32_t object)
+{
+    double once = (double)queue_of(c, REMEMBERED)->bytes, often = (double)queue_of(c, REMEMBERED_MAIN)->bytes;
+    double size = (double)c->bytes[object];
+
+    if (c->mark[object] == REMEMBERED)
+        c->target = fmin(c->target + fmax(1, often / once) * size, (double)c->capacity);
+    else
+        c->target = fmax(c->target - fmax(1, once / often) * size, 0);
+    c->from_main = c->mark[object] == REMEMBERED_MAIN;
+    c->known = object;
+    go(c, object, NOWHERE);
+}
+
+static void arc_hit(struct object_cache *c, int32_t object)
+{
+    go(c, object, MAIN);
+}
+
+static void arc_insert(struct object_cache *c, int32_t object)
+{
+    if (c->mark[object] >= REMEMBERED)
+        arc_learn(c, object);
+    go(c, object, c->known == object ? MAIN : SMALL);
+    c->known = -1;
+    while (queue_of(c, SMALL)->bytes + queue_of(c, REMEMBERED)->bytes > c->capacity &&
+           queue_of(c, REMEMBERED)->last >= 0)
+        go(c, queue_of(c, REMEMBERED)->last, NOWHERE);
+    while (c->held + queue_of(c, REMEMBERED)->bytes + queue_of(c, REMEMBERED_MAIN)->bytes > 2 * c->capacity &&
+           queue_of(c, REMEMBERED_MAIN)->last >= 0)
+        go(c, queue_of(c, REMEMBERED_MAIN)->last, NOWHERE);
+}
+
+static int32_t arc_choose(struct object_cache *c, int32_t coming)
+{
+    if (c->mark[coming] >= REMEMBERED)
+        arc_learn(c, coming);
+    const struct object_cache_queue *once = queue_of(c, SMALL), *often = queue_of(c, MAIN);
+    bool above =
+        (double)once->bytes > c->target || (c->known == coming && c->from_main && (double)once->bytes >= c->target);
+    return often->last < 0 || (above && once->last >= 0) ? once->last : often->last;
+}
+
+static void arc_evict(struct object_cache *c, int32_t object)
+{
+    go(c, object, c->mark[object] == SMALL ? REMEMBERED : REMEMBERED_MAIN);
+}
+
+/* ---- segmented LRU ----------------------------------------------------------------- */
+
+static void slru_hit(struct object_cache *c, int32_t object)
+{
+    go(c, object, MAIN);
+    while (queue_of(c, MAIN)->bytes > c->capacity - c->capacity / 5)
+        go(c, queue_of(c, MAIN)->last, SMALL);
+}
+
+static void slru_insert(struct object_cache *c, int32_t object)
+{
+    go(c, object, SMALL);
+}
+
+static int32_t slru_choose(struct object_cache *c, int32_t coming)
+{
+    (void)coming;
+    return queue_of(c, SMALL)->last >= 0 ? queue_of(c, SMALL)->last : queue_of(c, MAIN)->last;
 }
 
 /* ---- the smallest key leaves ------------------------------------------------------ */
@@ -301,7 +379,9 @@ static const struct object_cache_kind kinds[] = {
     { "fifo", open_queue, fifo_hit, fifo_insert, fifo_choose, NULL, fifo_remove, .forward = true },
     { "lru", open_queue, lru_hit, fifo_insert, fifo_choose, NULL, fifo_remove, .renews = true },
     { "sieve", open_marks, sieve_hit, sieve_insert, sieve_choose, NULL, sieve_remove, .forward = true },
-    { "s3fifo", s3fifo_open, s3fifo_hit, s3fifo_insert, s3fifo_choose, s3fifo_evict, s3fifo_remove, .forward = true },
+    { "s3fifo", s3fifo_open, s3fifo_hit, s3fifo_insert, s3fifo_choose, s3fifo_evict, marked_remove, .forward = true },
+    { "arc", open_marks, arc_hit, arc_insert, arc_choose, arc_evict, marked_remove, .renews = false },
+    { "slru", open_marks, slru_hit, slru_insert, slru_choose, NULL, marked_remove, .renews = false },
     { "lfu", open_heap, lfu_hit, lfu_insert, heap_choose, heap_evict, heap_take, .renews = false },
     { "gdsf", open_heap, gdsf_hit, gdsf_insert, heap_choose, heap_evict, heap_take, .renews = false },
     { "priority", open_heap, priority_hit, priority_insert, heap_choose, heap_evict, heap_take, .renews = true },
@@ -320,7 +400,7 @@ const struct object_cache_kind *object_cache_find(const char *name)
 int object_cache_open(struct object_cache *c, struct err *err)
 {
     c->hand = c->known = -1;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         c->queue[i] = (struct object_cache_queue){ -1, -1, 0 };
     c->part = calloc((size_t)c->n + 1, sizeof(*c->part));
     c->link = calloc((size_t)c->n + 1, sizeof(*c->link));
@@ -377,7 +457,7 @@ int32_t object_cache_evict(struct object_cache *c, int32_t coming, int64_t neede
     }
     c->part[object] -= *freed;
     c->held -= *freed;
-    if (c->mark && c->mark[object] != NOWHERE) // of s3fifo
+    if (c->mark && c->mark[object] != NOWHERE) // of s3fifo, arc and slru
         queue_of(c, c->mark[object])->bytes -= *freed;
     return object;
 }

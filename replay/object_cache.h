@@ -18,6 +18,10 @@
  *   sieve     Y. Zhang et al., SIEVE is simpler than LRU, NSDI 2024
  *   s3fifo    J. Yang et al., FIFO queues are all you need, SOSP 2023: a tenth is the small queue; two uses there lead
  *             to the main one; the names of nine tenths of the capacity are remembered
+ *   arc       N. Megiddo, D. Modha, ARC: a self-tuning, low overhead replacement cache, FAST 2003; it learns from
+ *             bytes
+ *   slru      R. Karedla et al., Caching strategies to improve disk system performance, Computer 1994: who is used
+ *             again is in four fifths of the capacity, from which the rest goes back to the others
  *   lfu       the one with the fewest uses since it came; of several the one used longest ago
  *   gdsf      L. Cherkasova, HP Labs 1998: the smallest clock + uses / bytes
  *   priority  the one with the lowest `priority`; of several the one used longest ago
@@ -67,8 +71,8 @@ struct object_cache {
     const double *priority; // (n) borrowed
     /* of the policies */
     struct object_cache_link *link;     // (n)
-    struct object_cache_queue queue[3]; // 0: of all but s3fifo; small, main and remembered of s3fifo
-    uint8_t *mark;                      // (n) sieve: used; s3fifo: the queue
+    struct object_cache_queue queue[4]; // 0: of the others; small, main and remembered of s3fifo, arc, slru
+    uint8_t *mark;                      // (n) sieve: used; s3fifo, arc, slru: the queue
     int32_t *uses;                      // (n)
     int32_t hand;                       // sieve
     struct object_cache_rank {
@@ -78,8 +82,10 @@ struct object_cache {
     } * heap; // (n) the one to leave first
     int32_t n_heap;
     int64_t turns;
-    double clock;  // gdsf: the key of who left last
-    int32_t known; // s3fifo: who is coming, and was remembered; -1: nobody
+    double clock;   // gdsf: the key of who left last
+    int32_t known;  // s3fifo, arc: who is coming, and was remembered; -1: nobody
+    bool from_main; // arc: it was used more than once
+    double target;  // arc: bytes for those used once
 };
 
 /* NULL: no such policy. */

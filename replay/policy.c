@@ -5,13 +5,14 @@
 #include <string.h>
 
 extern const struct policy_kind policy_prefill, policy_fifo, policy_lru, policy_lfu, policy_gdsf, policy_s3fifo,
-    policy_sieve, policy_belady, policy_evicpress, policy_adaptcache, policy_night, policy_manifest, policy_clairvoyant,
-    policy_live, policy_drift, policy_priority;
+    policy_sieve, policy_arc, policy_slru, policy_tlru, policy_belady, policy_evicpress, policy_adaptcache,
+    policy_night, policy_manifest, policy_clairvoyant, policy_live, policy_drift, policy_priority;
 
 const struct policy_kind *const policy_kinds[] = {
-    &policy_prefill,     &policy_fifo,   &policy_lru,       &policy_lfu,        &policy_gdsf,  &policy_s3fifo,
-    &policy_sieve,       &policy_belady, &policy_evicpress, &policy_adaptcache, &policy_night, &policy_manifest,
-    &policy_clairvoyant, &policy_live,   &policy_drift,     &policy_priority,   NULL
+    &policy_prefill,     &policy_fifo,      &policy_lru,        &policy_lfu,      &policy_gdsf,
+    &policy_s3fifo,      &policy_sieve,     &policy_arc,        &policy_slru,     &policy_tlru,
+    &policy_belady,      &policy_evicpress, &policy_adaptcache, &policy_night,    &policy_manifest,
+    &policy_clairvoyant, &policy_live,      &policy_drift,      &policy_priority, NULL
 };
 
 const struct policy_kind *policy_find(const char *text)

@@ -2,13 +2,18 @@
  * that evicts goes to the next, what the last one evicts is gone. One config for all contexts: "lru" keeps caches as
  * they are, "lru+kivi:bits=4" compresses them.
  *
+ * "tlru:1.5" is LRU, but contexts that are computed within 1.5 s leave first (W. Zhang et al., Tail-optimized caching
+ * for LLM inference, NeurIPS 2025): whether these are held hardly changes the tail. Here contexts are held as a whole.
+ *
  * What the queue of a tier has no room to write (replay/simulate.h) is not stored there: of a prompt the beginning is
  * stored, and of what an eviction brings, too; what would follow a gap goes.
  *
  * Of a run of blocks the last ones leave first. Of the runs of a prompt, the last ones are used first, so that under
  * lru, lfu and belady nothing leaves before what follows it.
  */
+#include "base/parse.h"
 #include "logs/access.h"
+#include "planner/utility.h"
 #include "replay/object_cache.h"
 #include "replay/policy.h"
 
@@ -23,7 +28,7 @@ struct cache_state {
     int64_t unit;       // bytes of a block in the config; 0: rows are whole contexts
     int64_t *next;      // (C) belady: the next request for each; n: none
     int64_t *following; // belady: the next request for each row of each request, as the world's path
-    double *priority;   // (C) priority: its counts
+    double *priority;   // (C) priority: its counts; tlru: 0 or 1
 };
 
 static int find_config(struct policy *p, const char *options, struct cache_state *s, struct err *err)
@@ -74,6 +79,25 @@ static int read_priorities(struct policy *p, const char **options, struct cache_
     return code;
 }
 
+/* Reads ":SECONDS": contexts that take longer to compute leave after the others. */
+static int read_threshold(struct policy *p, const char **options, struct cache_state *s, struct err *err)
+{
+    const struct table *t = &p->in->table;
+    size_t n = strcspn(*options, "+");
+    char *text = **options == ':' ? strndup(*options + 1, n - 1) : NULL;
+    double most;
+    bool good = text && parse_real(text, &most) && most >= 0;
+
+    free(text);
+    if (!good || p->world->block_tokens)
+        return err_set(err, ERR_USAGE, good ? "needs a table" : "is tlru:SECONDS, the TTFT that is fast enough");
+    *options += n;
+    s->priority = calloc((size_t)t->n_contexts + 1, sizeof(*s->priority));
+    for (int c = 0; s->priority && c < t->n_contexts; c++)
+        s->priority[c] = ttft_recomputed(t->prefill_s[c], t->question_s[c]) > most;
+    return s->priority ? 0 : err_nomem(err);
+}
+
 static int64_t unit_of(const struct policy *p, const struct cache_state *s)
 {
     const struct table *t = &p->in->table;
@@ -109,7 +133,9 @@ static int open_cache(struct policy *p, const char *options, struct err *err)
         if (*p->in->tiers.at[i].pool)
             return err_set(err, ERR_USAGE, "tier '%s' shares its capacity with another one: only plans can use it",
                            p->in->tiers.at[i].name);
-    if (strcmp(p->kind->name, "priority") == 0 && read_priorities(p, &options, s, err))
+    bool slow_stay = strcmp(p->kind->name, "tlru") == 0;
+    if ((strcmp(p->kind->name, "priority") == 0 && read_priorities(p, &options, s, err)) ||
+        (slow_stay && read_threshold(p, &options, s, err)))
         return err->code;
     if (find_config(p, options, s, err) || (strcmp(p->kind->name, "belady") == 0 && look_ahead(p, s, err)))
         return err->code;
@@ -121,7 +147,7 @@ static int open_cache(struct policy *p, const char *options, struct err *err)
     s->n_device = p->world->n_device;
     for (s->n_tiers = 0; s->n_tiers < p->in->tiers.n; s->n_tiers++) {
         struct object_cache *tier = &s->tier[s->n_tiers];
-        *tier = (struct object_cache){ .kind = object_cache_find(p->kind->name),
+        *tier = (struct object_cache){ .kind = object_cache_find(slow_stay ? "priority" : p->kind->name),
                                        .n = t->n_contexts,
                                        .bytes = s->bytes,
                                        .capacity = capacity_of(p, s, s->n_tiers),
@@ -325,6 +351,7 @@ static void close_cache(struct policy *p)
         name, "[+CONFIG]", open_cache, find, finish, close_cache                                                       \
     }
 const struct policy_kind policy_lru = CACHE("lru"), policy_lfu = CACHE("lfu"), policy_gdsf = CACHE("gdsf"),
-                         policy_s3fifo = CACHE("s3fifo"), policy_sieve = CACHE("sieve"), policy_fifo = CACHE("fifo"),
-                         policy_belady = CACHE("belady"),
+                         policy_s3fifo = CACHE("s3fifo"), policy_arc = CACHE("arc"), policy_slru = CACHE("slru"),
+                         policy_sieve = CACHE("sieve"), policy_fifo = CACHE("fifo"), policy_belady = CACHE("belady"),
+                         policy_tlru = { "tlru", ":SECONDS[+CONFIG]", open_cache, find, finish, close_cache },
                          policy_priority = { "priority", ":FILE[+CONFIG]", open_cache, find, finish, close_cache };

@@ -103,7 +103,8 @@ Test(lane, one_after_the_other_is_what_the_plan_says)
 Test(lane, no_tier_is_ever_too_full_and_littles_law_holds)
 {
     enum { N = 500 };
-    static const char *const policies[] = { "lru", "s3fifo", "live", "drift:0", "evicpress", "lru+kivi:bits=2" };
+    static const char *const policies[] = { "lru",  "s3fifo",  "arc",       "slru",           "tlru:2",
+                                            "live", "drift:0", "evicpress", "lru+kivi:bits=2" };
     static int32_t path[N], first[N + 1];
     static int64_t at[N];
     struct placement_input in;

@@ -44,6 +44,11 @@ echo "priorities, whole and compressed:"
 printf '{"context":"c%d","count":%d}\n' 0 1 1 9 2 3 >priority.jsonl
 evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace access.jsonl --policy priority:priority.jsonl,priority:priority.jsonl+kivi:bits=2 --rate 0 --warm 0 -q --per-request q.tsv -o r.tsv
 cut -f1,4,6-9 q.tsv
+echo "120 kB for 20, 40 and 80: what takes up to 1.5 s to compute leaves before what was used longer ago:"
+sed 's/"capacity_bytes":[0-9]*/"capacity_bytes":120000/g' "$DATA/tiers.json" | python3 -c 'import json, sys; t = json.load(sys.stdin); t["tiers"] = t["tiers"][:1]; print(json.dumps(t))' >one.json
+printf '{"context":"c%d"}\n' 1 0 2 1 >tail.jsonl
+evp-replay "$DATA/table.h5" --tiers one.json --trace tail.jsonl --policy lru+kivi:bits=2,tlru:1.5+kivi:bits=2,tlru:1+kivi:bits=2 --rate 0 --warm 0 -q --per-request q.tsv -o r.tsv
+cut -f1,4,6-8 q.tsv | tail -n +2
 echo "threads:"
 [ "$(all)" = "$(all taskset -c 0)" ] && echo equal
 echo "libCacheSim's records, c0 c1 c2 c0 for objects 7, 8, 9, 10:"

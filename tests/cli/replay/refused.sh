@@ -13,7 +13,7 @@ for trace in half text large long part other empty; do replay --trace $trace.jso
 for trace in azure.csv head.csv nothing.csv poisson:1 poisson:0,5 poisson:1,0 poisson:x,5; do replay --trace $trace --contexts zipf:1 --policy lru; done
 replay --trace poisson:1,10 --policy lru
 for contexts in zipf drift:1 zipf:1,zipf zipf:-1 zipf:1,; do replay --trace poisson:1,10 --contexts $contexts --policy lru; done
-for policy in mru lru+knorm:drop=0.5 lrukivi prefill+none night:x live:500 live= drift:x drift:-1 priority priority:nothing.jsonl manifest manifest=nothing.jsonl; do replay --trace poisson:1,10 --contexts zipf:1 --policy $policy; done
+for policy in mru lru+knorm:drop=0.5 lrukivi prefill+none night:x live:500 live= drift:x drift:-1 tlru tlru:x tlru:-1 priority priority:nothing.jsonl manifest manifest=nothing.jsonl; do replay --trace poisson:1,10 --contexts zipf:1 --policy $policy; done
 replay --trace poisson:1,10 --contexts zipf:1 --policy lru,night --warm 0
 replay --trace poisson:1,10 --contexts zipf:1 --policy lru,drift --warm 0
 printf '{"timestamp":0,"input_length":600,"output_length":9,"hash_ids":[1,2]}\n' >mooncake.jsonl
