@@ -77,9 +77,8 @@ static const struct opt opts[] = {
     OPT_OUTPUT_TOKENS(&cfg.output_tokens),
     OPT_GPU(&cfg.gpu, SERVING_GPUS),
     OPT_CHUNKS(&cfg.chunks),
-    OPT_REAL(0, "move-cost", &cfg.move_cost, 0, 1e9, "utility that each GiB written since --previous must bring"),
-    OPT_REAL(0, "pack-weight", &cfg.pack_weight, 0, 1e9,
-             "seconds of TTFT that each second of packing must save: of the GPU for prefills, of tiers for writes"),
+    OPT_MOVE_COST(&cfg.move_cost),
+    OPT_PACK_WEIGHT(&cfg.pack_weight),
     OPT_BYTES(0, "max-move", &cfg.max_move, "write at most this much since --previous"),
     OPT_HEAD("Quality floors"),
     OPT_MIN_QUALITY(&cfg.min_quality),
@@ -131,7 +130,8 @@ static const struct tool tool = {
         "The spread of reads is in tiers.json, the spread of prefills and questions in the table.\n"
         "\n"
         "With --rate what requests wait for each other counts, --gpus GPUs compute for them, and a plan that GPUs or "
-        "tiers cannot keep up with is refused. --output-tokens, with --gpu, counts the time in which an answer's "
+        "tiers cannot keep up with is called so. With --access-before the uses of contexts that no log has yet count, "
+        "too, as far as past ones tell. --output-tokens, with --gpu, counts the time in which an answer's "
         "tokens read the keys and values that a variant keeps.\n"
         "\n"
         "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: "
@@ -371,12 +371,11 @@ static int find_alpha(struct run *run, struct err *err)
     return 0;
 }
 
-/* What serves contexts that are not stored: serving systems find the longest prefix. The greedy algorithms, prices
- * of load, a promised TTFT and live plans take every context for itself. */
+/* What serves contexts that are not stored: serving systems find the longest prefix. The greedy algorithms, a promised
+ * TTFT and live plans take every context for itself. */
 static int take_sharing(struct placement_input *in, struct err *err)
 {
     const char *alone = cfg.solver != PLAN_OPTIMAL ? "solver"
-                        : cfg.rate > 0             ? "rate"
                         : cfg.slo_weight > 0       ? "slo-ttft"
                         : cfg.online               ? "online"
                                                    : NULL;

@@ -24,9 +24,9 @@ enum { NUMBERS_MAX = 64, POLICIES_MAX = 64, IDS_SHOWN = 10 };
 static struct {
     const char *tiers, *rate, *alpha, *contexts, *assume, *reuse, *model, *gpu, *output, *requests;
     struct opt_list policy, trace;
-    double warm, min_quality;
+    double warm, min_quality, move_cost, pack_weight;
     int gpus, output_tokens, seed, time_unit;
-    bool batch, topics_change, partial;
+    bool batch, topics_change, partial, access_before;
     struct opt_common common;
 } cfg = { .alpha = "1", .warm = 0.5, .seed = 1 };
 
@@ -59,6 +59,11 @@ static const struct opt opts[] = {
     OPT_OUTPUT_TOKENS(&cfg.output_tokens),
     OPT_REAL(0, "warm", &cfg.warm, 0, 0.99, "share of the requests, from the first, that fill caches and do not count"),
     OPT_MIN_QUALITY(&cfg.min_quality),
+    OPT_BOOL(0, "access-before", &cfg.access_before,
+             "night and drift learn rates and newcomers from the halves of the requests that do not count, as evp-plan "
+             "does"),
+    OPT_MOVE_COST(&cfg.move_cost),
+    OPT_PACK_WEIGHT(&cfg.pack_weight),
     OPT_SEED(&cfg.seed),
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "PATH"),
@@ -224,7 +229,10 @@ static int read_table(struct run *run, const char *path, struct err *err)
 
     if (table_read(&t, path, TABLE_ALL, err))
         return err->code;
-    run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX };
+    run->in = (struct placement_input){ .min_quality = cfg.min_quality,
+                                        .max_move = INT64_MAX,
+                                        .move_cost = cfg.move_cost * 0x1p-30,
+                                        .pack_weight = cfg.pack_weight };
     return placement_input_take(&run->in, &t, &files, err);
 }
 
@@ -299,6 +307,7 @@ static int open_world(struct run *run, struct err *err)
     run->world.n = run->trace.n;
     run->world.warm = (int)(cfg.warm * run->trace.n);
     run->world.topics_change = cfg.topics_change;
+    run->world.learns = cfg.access_before;
     return world_open(&run->world, (uint64_t)cfg.seed, err);
 }
 
@@ -372,7 +381,11 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
     const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers };
     struct assumed *a = &run->assumed;
 
-    run->in = (struct placement_input){ .min_quality = cfg.min_quality, .max_move = INT64_MAX, .kind = QUALITY_RAW };
+    run->in = (struct placement_input){ .min_quality = cfg.min_quality,
+                                        .max_move = INT64_MAX,
+                                        .move_cost = cfg.move_cost * 0x1p-30,
+                                        .pack_weight = cfg.pack_weight,
+                                        .kind = QUALITY_RAW };
     if (placement_input_take(&run->in, &a->table, &files, err))
         return err->code;
     set_gpu(run, m);

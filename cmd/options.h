@@ -77,6 +77,10 @@
              "access log, plain or compressed; may be repeated: counts add up; without it every context counts once")
 #define OPT_MIN_QUALITY(p)                                                                                             \
     OPT_REAL(0, "min-quality", p, 0, 1, "use no variant of lower predicted quality for any context")
+#define OPT_MOVE_COST(dst) OPT_REAL(0, "move-cost", dst, 0, 1e9, "utility that each GiB written must bring")
+#define OPT_PACK_WEIGHT(dst)                                                                                           \
+    OPT_REAL(0, "pack-weight", dst, 0, 1e9,                                                                            \
+             "seconds of TTFT that each second of packing must save: of the GPU for prefills, of tiers for writes")
 #define OPT_CHUNKS(p)                                                                                                  \
     OPT_BOOL(0, "chunks", p, "also find contexts placed as 'none' by their first 256 tokens, 512, and so on")
 #define OPT_JSON(p)      OPT_BOOL(0, "json", p, "print one JSON object instead, with every detail")

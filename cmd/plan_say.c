@@ -91,10 +91,40 @@ static void say_load(const struct placement_plan *p)
 
     if (!(l->rate > 0))
         return;
-    log_info("load %g requests per second: %lld GPU%s busy for %.0f %% of the time, a request waits %s on average",
-             l->rate, (long long)l->gpus, l->gpus > 1 ? "s" : "", 100 * l->gpu_use, text_seconds(wait, l->wait_s));
+    if (isfinite(l->wait_s))
+        log_info("load %g requests per second: %lld GPU%s busy for %.0f %% of the time, a request waits %s on average",
+                 l->rate, (long long)l->gpus, l->gpus > 1 ? "s" : "", 100 * l->gpu_use, text_seconds(wait, l->wait_s));
+    else
+        log_warn("%g requests per second need %.0f %% of the time of %lld GPU%s under the plan that needs least: the "
+                 "queue grows",
+                 l->rate, 100 * l->gpu_use, (long long)l->gpus, l->gpus > 1 ? "s" : "");
+    if (in->prefixes.n > 0)
+        log_info("load: contexts begin with each other, so the plan does not weigh what their requests wait");
     for (int t = 0; t < in->tiers.n; t++)
         log_info("load %-12s %.3g %% of its bandwidth", in->tiers.at[t].name, 100 * l->tier_use[t]);
+}
+
+/* Of all requests that are expected, waits included. */
+static double ttft_of_all(const struct placement_plan *p, const struct manifest *m)
+{
+    return placement_mean_of_all(p->in, m->total[0].ttft_s, p->in->newcomers.gpu_s) + p->in->load.wait_s;
+}
+
+static double share_of_newcomers(const struct placement_plan *p)
+{
+    return placement_mean_of_all(p->in, 0, 1);
+}
+
+static void say_all(const struct placement_plan *p, const struct manifest *m)
+{
+    double all_s = ttft_of_all(p, m), share = share_of_newcomers(p);
+    char all[TEXT_SHORT], known[TEXT_SHORT];
+
+    if (share > 0)
+        log_info("mean over all requests: TTFT %s, quality %.3f; over the %.1f %% to contexts that the logs know: %s",
+                 isfinite(all_s) ? text_seconds(all, all_s) : "grows",
+                 placement_mean_of_all(p->in, m->total[0].quality, 1), 100 * (1 - share),
+                 isfinite(all_s) ? text_seconds(known, m->total[0].ttft_s + p->in->load.wait_s) : "grows");
 }
 
 void plan_say_brought(const struct placement_brought *b, const struct access_log *log)
@@ -156,6 +186,8 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m, con
     json_put_real(w, "gain_gap", m->gain_gap);
     json_put_bool(w, "optimal", m->optimal);
     json_put_real(w, "ttft_s", m->total[0].ttft_s);
+    json_put_real(w, "ttft_all_s", ttft_of_all(p, m));
+    json_put_real(w, "new_share", share_of_newcomers(p));
     if (m->slo_weight > 0)
         json_put_real(w, "late_s", placement_lateness(p));
     json_put_real(w, "quality", m->total[0].quality);
@@ -248,12 +280,16 @@ static void say_late(const struct placement_plan *p)
 void plan_say(const struct placement_plan *p, const struct manifest *m, const struct placement_bill *bill)
 {
     char ttft[TEXT_SHORT], quality[QUALITY_TEXT], per_use[TEXT_SHORT];
+    double ttft_s;
 
     for (int i = 0; i < m->n_totals; i++) {
         const struct manifest_total *t = &m->total[i];
+        ttft_s = t->ttft_s + t->wait_s;
         log_info("%-40s utility %10.4f, %s per use  TTFT %9s  %s", t->name, t->utility,
-                 plan_text_per_use(per_use, p, t->utility), text_seconds(ttft, t->ttft_s), text_quality(quality, t));
+                 plan_text_per_use(per_use, p, t->utility),
+                 isfinite(ttft_s) || isnan(ttft_s) ? text_seconds(ttft, ttft_s) : "grows", text_quality(quality, t));
     }
+    say_all(p, m);
     plan_explain_quality(p);
     say_facts(p);
     plan_explain_recompute(p);

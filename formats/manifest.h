@@ -47,6 +47,7 @@ struct placement {
 struct manifest_total {
     char name[MANIFEST_CONFIG]; // "this plan", "recompute everything", ...
     double utility, ttft_s, quality;
+    double wait_s;              // of a request for others, INFINITY: the queue grows; not in files
     double quality_error;       // standard error of a predicted quality; NAN: not known
     double quality_test;        // on test questions; NAN unless all compressed contexts have such answers
     double quality_tested;      // the same over those compressed contexts that have; NAN: none

@@ -24,10 +24,8 @@ static int add_row(void *arg, const struct json *row, struct err *err)
         return err->code;
     int at = map_find(r->ids, context, strlen(context));
     r->log->rows++;
-    if (at == MAP_ABSENT)
-        r->log->unknown++;
-    else
-        r->frequency[at] += count;
+    r->log->unknown += at == MAP_ABSENT;
+    *(at == MAP_ABSENT ? &r->log->unknown_uses : &r->frequency[at]) += count;
     return 0;
 }
 

@@ -17,8 +17,9 @@
 #include <stdint.h>
 
 struct access_log {
-    int64_t rows;    // all rows read
-    int64_t unknown; // rows of contexts that `ids` lacks
+    int64_t rows;        // all rows read
+    int64_t unknown;     // rows of contexts that `ids` lacks
+    double unknown_uses; // their counts
 };
 
 /* Adds each row's count to frequency[map_find(ids, context)]; rows of unknown contexts are counted in log->unknown. */

@@ -49,6 +49,12 @@ struct placement_left_out {
 
 enum { PIN_NONE = -2 };
 
+/* Uses of contexts that the logs do not have yet: nothing is stored of them. */
+struct placement_newcomers {
+    double uses;              // expected in the next period
+    double gpu_s, gpu_square; // means: seconds of a GPU, which are their TTFT, and the square of these
+};
+
 /* The contexts as trees (placement_prefixes.c). Nodes are in depth-first order. */
 struct placement_prefixes {
     int n;                     // N; 0: no context begins with another, or sharing is SHARING_NONE
@@ -76,11 +82,12 @@ struct placement_input {
     const float *sd;               // (C, V) of the table: their standard deviations; NULL: none
     struct placement_left_out left_out;
     int64_t capacity[PLAN_TIERS];
-    int pool[PLAN_TIERS];          // the first tier of each tier's pool
-    int64_t max_bytes[PLAN_TIERS]; // the largest variant that a tier takes; INT64_MAX: no limit
-    bool *allowed;                 // (V, T); NULL: every tier may hold every config
-    double alpha, min_quality;     // may be changed between plans
-    double min_quality_worst;      // lowest quality of a variant's worst answered train question; 0: any
+    int pool[PLAN_TIERS];                 // the first tier of each tier's pool
+    int64_t max_bytes[PLAN_TIERS];        // the largest variant that a tier takes; INT64_MAX: no limit
+    bool *allowed;                        // (V, T); NULL: every tier may hold every config
+    struct placement_newcomers newcomers; // set by placement_learn_rates(), or 0 uses
+    double alpha, min_quality;            // may be changed between plans
+    double min_quality_worst;             // lowest quality of a variant's worst answered train question; 0: any
     double *worst;                 // (C, V) of the table, owned: that quality; NAN: none answered; NULL: not wanted
     double min_facts;              // lowest share of facts that a variant is sure to keep; 0: any
     bool fact_floors;              // there is such a floor, here or in a rule
@@ -94,7 +101,8 @@ struct placement_input {
     double pack_weight;        // utility that each second of packing must bring
     double move_price;         // what it must bring in addition, to stay within max_move; set by placement_solve()
     int64_t max_move;          // limit on bytes written; INT64_MAX: none
-    struct manifest_load load; // rate and gpus set by the caller, the rest by placement_solve()
+    struct manifest_load load; // rate and gpus set by the caller, the rest by placement_solve(); wait_s INFINITY: the
+                               // queue grows
     bool online;               // rows carry the variants that a live plan needs; it takes all bytes as read
     bool measured_only;        // use only variants that answered train questions
     enum manifest_sharing sharing;
@@ -148,9 +156,10 @@ struct placement_plan {
     struct plan plan; // plan_release() frees
 };
 
-/* Solves, within in->max_move and, with in->load.rate, at prices for the time of GPUs and tiers. ERR_FAIL: contexts
- * pinned to a tier do not fit there together, every plan writes more than max_move, or every one found needs more time
- * than there is. After a failure there is nothing to release. */
+/* Solves, within in->max_move and, with in->load.rate, at prices for the time of GPUs and tiers; where contexts begin
+ * with each other, these prices are left out. If no plan is found for which there is enough time, it is the one that
+ * needs least. ERR_FAIL: contexts pinned to a tier do not fit there together, or every plan writes more than max_move.
+ * After a failure there is nothing to release. */
 int placement_solve(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
                     const struct plan_effort *effort, struct err *err) MUST_CHECK;
 
@@ -203,9 +212,17 @@ int placement_manifest(struct manifest *m, const struct placement_plan *p, struc
 int placement_write(const struct manifest *m, const struct placement_plan *p, const char *path, struct rows_made made,
                     struct err *err) MUST_CHECK;
 
-/* Turns the counts in in->frequency into uses expected in the next period (placement_rates.c). before: (C by row)
- * counts of the period before, which was as long. */
-void placement_learn_rates(struct placement_input *in, const double *before);
+/* Turns the counts in in->frequency into uses expected in the next period (placement_rates.c), and sets in->newcomers.
+ * before: (C by row) counts of the period before, which was as long. unknown_uses: those now of contexts that the table
+ * lacks. */
+void placement_learn_rates(struct placement_input *in, const double *before, double unknown_uses);
+
+/* The mean over all requests that are expected, those of newcomers too; NAN: none are. */
+double placement_mean_of_all(const struct placement_input *in, double of_known, double of_newcomers);
+
+/* The mean time that a request waits under placements (C by context) at in->load.rate; INFINITY: the queue grows. */
+int placement_wait(const struct placement_input *in, const struct plan_placement *placement, double *wait_s,
+                   struct err *err) MUST_CHECK;
 
 /* What a plan brings in a log of a later time: gain in utility over recomputing everything. */
 struct placement_brought {

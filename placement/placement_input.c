@@ -62,20 +62,22 @@ static int check_match(const struct placement_input *in, const struct access_log
     return 0;
 }
 
-static int learn_rates(struct placement_input *in, const char *path, struct err *err)
+static int learn_rates(struct placement_input *in, const char *path, double unknown_uses, struct err *err)
 {
     double *before = calloc((size_t)in->table.n_contexts + 1, sizeof(*before));
     struct access_log log;
     int code = before ? access_read(&log, path, &in->table.ids, before, err) : err_nomem(err);
 
     if (!code)
-        placement_learn_rates(in, before);
+        placement_learn_rates(in, before, unknown_uses);
     free(before);
     return code;
 }
 
 static int read_access(struct placement_input *in, const struct placement_files *files, struct err *err)
 {
+    double unknown_uses = 0;
+
     for (int i = 0; i < in->table.n_contexts; i++)
         in->frequency[i] = files->n_access ? 0 : 1;
     for (int k = 0; k < files->n_access; k++) {
@@ -85,8 +87,9 @@ static int read_access(struct placement_input *in, const struct placement_files 
             return err->code;
         in->left_out.accesses += log.rows;
         in->left_out.accesses_unknown += log.unknown;
+        unknown_uses += log.unknown_uses;
     }
-    if (files->access_before && learn_rates(in, files->access_before, err))
+    if (files->access_before && learn_rates(in, files->access_before, unknown_uses, err))
         return err->code;
     bool used = false;
     for (int i = 0; i < in->table.n_contexts; i++) {

@@ -10,10 +10,13 @@
  *
  * For given prices the planner's problem is the old one, with its bound. The prices are those of the load that the plan
  * itself makes: found by successive averages (Y. Sheffi, Urban Transportation Networks, 1985, 5.2), as the system
- * optimum of traffic. Of all rounds the plan counts that is best with its own waits.
+ * optimum of traffic. Of all rounds the plan counts that is best with its own waits. Newcomers are computed under every
+ * plan. Contexts that begin with each other share what a use costs, which these prices cannot express: there the load
+ * is only counted.
  */
 #include "placement/placement_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* How busy a plan keeps GPUs and tiers: shares of their time. */
@@ -35,18 +38,22 @@ static double rate_of(const struct tier *t)
     return device > 0 && device < rate ? device : rate;
 }
 
-/* Adds up the load of a plan. */
-static void add_up(const struct placement_input *in, const struct plan *plan, struct use *use)
+/* Adds up the load of placements (C by context). served: what serves those that are not stored, or NULL. */
+static void add_up(const struct placement_input *in, const struct plan_placement *placement,
+                   const struct placement_use *served, struct use *use)
 {
-    double all = 0;
+    const struct placement_newcomers *n = &in->newcomers;
+    double all = n->uses, gpus = (double)in->load.gpus;
 
-    *use = (struct use){ 0 };
-    for (int i = 0; i < plan->n_contexts; i++)
-        all += in->frequency[in->row[i]];
-    for (int i = 0; i < plan->n_contexts && all > 0; i++) {
+    for (int i = 0; i < in->table.n_contexts; i++)
+        all += in->frequency[i];
+    double new_rate = all > 0 ? in->load.rate * n->uses / all : 0;
+    *use = (struct use){ .gpu = new_rate * n->gpu_s / gpus, .gpu_square = new_rate * n->gpu_square / gpus / gpus };
+    for (int i = 0; i < in->table.n_contexts && all > 0; i++) {
         int row = in->row[i];
-        const struct plan_placement c = plan->placement[i];
-        double rate = in->load.rate * in->frequency[row] / all, s = placement_gpu_s(in, row, c) / (double)in->load.gpus;
+        const struct plan_placement c = placement[i];
+        double rate = in->load.rate * in->frequency[row] / all;
+        double s = (placement_gpu_s(in, row, c) - use_saved_s(served, i)) / gpus;
         use->gpu += rate * s;
         use->gpu_square += rate * s * s;
         if (c.tier != PLAN_RECOMPUTE)
@@ -83,7 +90,7 @@ static double wait_of(const struct placement_input *in, const struct use *use)
 static double worth(const struct placement_input *in, const struct plan *plan, double wait_s)
 {
     struct placement_input free = *in;
-    double sum = 0, all = 0;
+    double sum = 0, all = in->newcomers.uses;
 
     free.load.rate = 0;
     for (int i = 0; i < plan->n_contexts; i++) {
@@ -100,22 +107,6 @@ static void step_to(struct use *at, const struct use *to, double share, int n_ti
     at->gpu_square += share * (to->gpu_square - at->gpu_square);
     for (int t = 0; t < n_tiers; t++)
         at->tier[t] += share * (to->tier[t] - at->tier[t]);
-}
-
-static int refuse(const struct placement_input *in, struct err *err)
-{
-    const struct manifest_load *l = &in->load;
-    int t = 0;
-
-    if (l->gpu_use >= 1)
-        return err_set(err, ERR_FAIL,
-                       "%g requests per second take %.0f %% of the time of %d GPU%s under the best plan found", l->rate,
-                       100 * l->gpu_use, (int)l->gpus, l->gpus > 1 ? "s" : "");
-    while (t + 1 < in->tiers.n && l->tier_use[t] < 1)
-        t++;
-    return err_set(err, ERR_FAIL,
-                   "%g requests per second take %.0f %% of the bandwidth of tier '%s' under the best plan found",
-                   l->rate, 100 * l->tier_use[t], in->tiers.at[t].name);
 }
 
 /* Notes the load of the plan at hand. */
@@ -139,6 +130,25 @@ static bool is_better(double worth, const struct manifest_load *load, double bes
     return need < least;
 }
 
+/* Without prices. */
+static int solve_counted(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
+                         const struct plan_effort *effort, struct err *err)
+{
+    struct placement_use *served;
+    struct use use;
+
+    if (placement_solve_once(p, in, solver, effort, err))
+        return err->code;
+    if (placement_uses(&served, in, p->plan.placement, err)) {
+        plan_release(&p->plan);
+        return err->code;
+    }
+    add_up(in, p->plan.placement, served, &use);
+    note(in, &use);
+    free(served);
+    return 0;
+}
+
 int placement_solve_load(struct placement_plan *p, struct placement_input *in, enum plan_solver solver,
                          const struct plan_effort *effort, struct err *err)
 {
@@ -147,13 +157,15 @@ int placement_solve_load(struct placement_plan *p, struct placement_input *in, e
     struct plan best = { 0 };
     double best_worth = -(double)INFINITY, move_price = 0;
 
+    if (in->prefixes.n > 0)
+        return solve_counted(p, in, solver, effort, err);
     for (int k = 0; k < ROUNDS; k++) {
         set_prices(in, &average);
         if (placement_solve_once(p, in, solver, effort, err)) {
             plan_release(&best);
             return err->code;
         }
-        add_up(in, &p->plan, &use);
+        add_up(in, p->plan.placement, NULL, &use);
         note(in, &use);
         double is = worth(in, &p->plan, in->load.wait_s);
         bool better = k == 0 || is_better(is, &in->load, best_worth, &load);
@@ -169,8 +181,19 @@ int placement_solve_load(struct placement_plan *p, struct placement_input *in, e
     in->load = load;
     in->move_price = move_price;
     p->plan = best;
-    if (isfinite(best_worth))
-        return 0;
-    plan_release(&p->plan);
-    return refuse(in, err);
+    return 0;
+}
+
+int placement_wait(const struct placement_input *in, const struct plan_placement *placement, double *wait_s,
+                   struct err *err)
+{
+    struct placement_use *served;
+    struct use use;
+
+    if (placement_uses(&served, in, placement, err))
+        return err->code;
+    add_up(in, placement, served, &use);
+    *wait_s = wait_of(in, &use);
+    free(served);
+    return 0;
 }

@@ -308,6 +308,8 @@ static int add_totals(struct manifest *m, const struct placement_plan *p, struct
         snprintf(name, sizeof(name), "%s%.80s", label[i],
                  i == 1 + BASELINE_SINGLE ? in->table.config_name[config] : "");
         m->total[i] = outcome_total(&sum[i], name);
+        if (in->load.rate > 0 && !code)
+            code = placement_wait(in, all[i].placement, &m->total[i].wait_s, err);
     }
     for (int b = 0; b < BASELINE_COUNT; b++)
         plan_release(&all[1 + b]);

@@ -31,12 +31,13 @@ struct recent {
 
 struct drift_state {
     double threshold;
-    struct plan_placement *at; // (C by row)
-    struct recent *recent;     // (C by row)
-    double *quality;           // (C, V) to plan with
-    double *mean, *std;        // (C, V) of the answers to the questions of the last profile; std 0: of fewer than two
-    int32_t *n;                // (C, V)
-    int32_t *waiting;          // (C) rows, a ring
+    struct plan_placement *at;     // (C by row)
+    struct plan_placement *before; // (C by row) the same, as planning wants it
+    struct recent *recent;         // (C by row)
+    double *quality;               // (C, V) to plan with
+    double *mean, *std; // (C, V) of the answers to the questions of the last profile; std 0: of fewer than two
+    int32_t *n;         // (C, V)
+    int32_t *waiting;   // (C) rows, a ring
     int first, n_waiting;
     /* the profile of the first that waits */
     int32_t asked[NEWEST];
@@ -116,6 +117,7 @@ static int place(struct policy *p, struct sim_bytes *written, struct err *err)
         int row = p->in->row[c];
         const struct plan_placement to = plan.plan.placement[c], from = s->at[row];
         s->at[row] = to;
+        s->before[row] = (struct plan_placement){ to.tier == PLAN_RECOMPUTE ? -1 : to.config, to.tier };
         if (to.tier == PLAN_RECOMPUTE || (to.tier == from.tier && to.config == from.config))
             continue;
         written->at[to.tier] += (double)t->cell_bytes[table_cell(t, row, to.config)];
@@ -230,20 +232,25 @@ static int open_drift(struct policy *p, const char *options, struct err *err)
     if (take_options(p, options, err))
         return err->code;
     s->at = calloc(n_rows, sizeof(*s->at));
+    s->before = calloc(n_rows, sizeof(*s->before));
+    for (size_t row = 0; s->before && row < n_rows; row++)
+        s->before[row] = (struct plan_placement){ -1, PLAN_RECOMPUTE };
     s->recent = calloc(n_rows, sizeof(*s->recent));
     s->waiting = calloc(n_rows, sizeof(*s->waiting));
     s->quality = calloc(n_cells, sizeof(*s->quality));
     s->mean = calloc(n_cells, sizeof(*s->mean));
     s->std = calloc(n_cells, sizeof(*s->std));
     s->n = calloc(n_cells, sizeof(*s->n));
-    if (!s->at || !s->recent || !s->waiting || !s->quality || !s->mean || !s->std || !s->n)
+    if (!s->at || !s->before || !s->recent || !s->waiting || !s->quality || !s->mean || !s->std || !s->n)
         return err_nomem(err);
     memcpy(s->quality, p->in->quality, table_n_cells(t) * sizeof(*s->quality));
     p->in->quality = s->quality;
     p->idle = idle;
     p->worked = worked;
     measure_train(s, t);
-    world_count(p->world, 0, p->world->warm, p->in->frequency);
+    if (world_expect(p->world, 0, p->world->warm, p->in, err))
+        return err->code;
+    p->in->before = s->before;
     return place(p, &(struct sim_bytes){ 0 }, err);
 }
 
@@ -254,7 +261,9 @@ static void close_drift(struct policy *p)
     if (!s)
         return;
     p->in->quality = p->world->in->quality;
+    p->in->before = p->world->in->before;
     free(s->at);
+    free(s->before);
     free(s->recent);
     free(s->waiting);
     free(s->quality);

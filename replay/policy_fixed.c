@@ -40,40 +40,46 @@ const struct policy_kind policy_prefill = { "prefill", "", open_prefill, find, N
 
 /* ---- plans ------------------------------------------------------------------ */
 
-/* What the plan expects, over the requests it was made for; unknown where a request needs several rows. */
-static void promise(struct policy *p, const struct plan_placement *at)
+/* What the plan expects, over all requests, waits included; unknown where a request needs several rows. */
+static int promise(struct policy *p, const struct plan_placement *at, struct err *err)
 {
     const struct placement_input *in = p->in;
-    double n = 0, ttft_s = 0, quality = 0;
+    struct placement_input loaded = *in;
+    double n = 0, ttft_s = 0, quality = 0, wait_s = 0;
 
     if (p->world->block_tokens)
-        return;
+        return 0;
+    struct plan_placement *of = malloc(((size_t)in->table.n_contexts + 1) * sizeof(*of)); // (C) by context
+    if (!of)
+        return err_nomem(err);
+    for (int i = 0; i < in->table.n_contexts; i++)
+        of[i] = at[in->row[i]];
+    loaded.load = p->load;
+    int code = p->load.rate > 0 ? placement_wait(&loaded, of, &wait_s, err) : 0;
+    free(of);
     for (int c = 0; c < in->table.n_contexts; c++) {
         double q = at[c].tier == PLAN_RECOMPUTE ? 1 : in->quality[table_cell(&in->table, c, at[c].config)];
         n += in->frequency[c];
         ttft_s += in->frequency[c] * placement_ttft(in, c, at[c]);
         quality += in->frequency[c] * q;
     }
-    p->promised_ttft_s = ttft_s / n;
-    p->promised_quality = quality / n;
+    p->promised_ttft_s = placement_mean_of_all(in, ttft_s / n, in->newcomers.gpu_s) + wait_s;
+    p->promised_quality = placement_mean_of_all(in, quality / n, 1);
+    return code;
 }
 
-/* Plans for the requests from one to before another, as evp-plan does. */
-static int plan_for(struct policy *p, int first, int end, struct err *err)
+/* Plans with the frequencies of p->in, as evp-plan does. */
+static int plan_for(struct policy *p, struct err *err)
 {
     struct placement_plan plan;
 
-    if (place(p, err))
-        return err->code;
-    world_count(p->world, first, end, p->in->frequency);
-    if (placement_solve(&plan, p->in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
+    if (place(p, err) || placement_solve(&plan, p->in, PLAN_OPTIMAL, &(struct plan_effort){ 0 }, err))
         return err->code;
     struct plan_placement *at = p->state;
     for (int i = 0; i < plan.plan.n_contexts; i++)
         at[p->in->row[i]] = plan.plan.placement[i];
     plan_release(&plan.plan);
-    promise(p, at);
-    return 0;
+    return promise(p, at, err);
 }
 
 static int open_night(struct policy *p, const char *options, struct err *err)
@@ -86,7 +92,7 @@ static int open_night(struct policy *p, const char *options, struct err *err)
         return err_set(err, ERR_USAGE, "needs a rate above 0");
     if (p->world->warm == 0)
         return err_set(err, ERR_USAGE, "there are no requests to plan for: they are those that --warm leaves out");
-    return plan_for(p, 0, p->world->warm, err);
+    return world_expect(p->world, 0, p->world->warm, p->in, err) ? err->code : plan_for(p, err);
 }
 
 const struct policy_kind policy_night = { "night", "[:load]", open_night, find, NULL, close_fixed };
@@ -94,7 +100,8 @@ const struct policy_kind policy_night = { "night", "[:load]", open_night, find, 
 static int open_clairvoyant(struct policy *p, const char *options, struct err *err)
 {
     (void)options;
-    return plan_for(p, p->world->warm, p->world->n, err);
+    world_count(p->world, p->world->warm, p->world->n, p->in->frequency);
+    return plan_for(p, err);
 }
 
 const struct policy_kind policy_clairvoyant = { "static-clairvoyant", "", open_clairvoyant, find, NULL, close_fixed };
@@ -140,8 +147,7 @@ static int open_manifest(struct policy *p, const char *options, struct err *err)
     if (place(p, err) || policy_begin(p, options + 1, p->state, err))
         return err->code;
     world_count(p->world, p->world->warm, p->world->n, p->in->frequency);
-    promise(p, p->state);
-    return 0;
+    return promise(p, p->state, err);
 }
 
 const struct policy_kind policy_manifest = { "manifest", "=FILE", open_manifest, find, NULL, close_fixed };

@@ -171,3 +171,21 @@ void world_count(const struct replay_world *w, int first, int end, double *count
     for (int i = w->first[first]; i < w->first[end]; i++)
         count[w->path[i]]++;
 }
+
+int world_expect(const struct replay_world *w, int first, int end, struct placement_input *in, struct err *err)
+{
+    int middle = first + (end - first) / 2;
+
+    if (!w->learns) {
+        world_count(w, first, end, in->frequency);
+        return 0;
+    }
+    double *before = calloc((size_t)in->table.n_contexts + 1, sizeof(*before));
+    if (!before)
+        return err_nomem(err);
+    world_count(w, first, middle, before);
+    world_count(w, middle, end, in->frequency);
+    placement_learn_rates(in, before, 0);
+    free(before);
+    return 0;
+}

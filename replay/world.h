@@ -21,6 +21,7 @@ struct replay_world {
     int n, warm;                      // requests; those before `warm` are not counted
     int n_device; // the first tiers are memory of the GPUs: they hold KV as it is, and nothing is read or written
     bool topics_change;
+    bool learns;       // plans learn rates from the two halves of the requests before `warm`
     int32_t *question; // (n) of the table; -1: its context has no test questions
     /* of runs of blocks; 0 and NULL: rows are contexts */
     int64_t block_tokens;
@@ -68,6 +69,10 @@ void world_finish(const struct replay_world *w, int request, struct finding *fou
 
 /* What a request weighs among others: its tokens, or bytes of KV, which are proportional to them. */
 double world_tokens(const struct replay_world *w, int request);
+
+/* Sets the lane's frequencies to what a plan for the requests from one to before another counts, or learns. */
+int world_expect(const struct replay_world *w, int first, int end, struct placement_input *in,
+                 struct err *err) MUST_CHECK;
 
 /* Sets (C by row) to how many requests from one to before another need it. */
 void world_count(const struct replay_world *w, int first, int end, double *count);

@@ -29,9 +29,12 @@ printf '{"context":"c0","count":4}\n{"context":"c1"}\n' >before.jsonl
 printf '{"context":"c0","count":2}\n{"context":"c2","count":6}\n' >now.jsonl
 printf '{"context":"c2"}\n{"context":"c9"}\n' >later.jsonl
 evp-plan table.h5 --tiers tiers.json --access now.jsonl --access-before before.jsonl --access-test later.jsonl -o n.jsonl 2>&1 |
-	sed -n 's/evp-plan: \(later log: .*\)/\1/p'
+	sed -n 's/evp-plan: \(later log: .*\|mean over all .*\)/\1/p'
 counts n.jsonl
 evp-plan -q table.h5 --verify n.jsonl && echo verified
+echo "with a rate the printed TTFTs have the waits in them, those of newcomers too:"
+evp-plan table.h5 --tiers tiers.json --access now.jsonl --access-before before.jsonl --rate 0.05 -o n.jsonl 2>&1 |
+	sed -n 's/evp-plan: \(mean over all .*\|load .*\|this plan.*\|recompute .*\)/\1/p'
 evp-plan -q table.h5 --tiers tiers.json --access-before before.jsonl -o n.jsonl
 evp-plan -q table.h5 --tiers tiers.json --access now.jsonl --access-test nowhere.jsonl -o n.jsonl
 echo "status $?"
