@@ -3,6 +3,7 @@
 #ifndef EVP_CACHEGEN_CODES_H
 #define EVP_CACHEGEN_CODES_H
 
+#include "base/err.h"
 #include "codes/arithmetic.h"
 
 #include <stdbool.h>
@@ -57,5 +58,36 @@ int cachegen_decode(uint8_t *symbol, const struct cachegen_chunk *chunk);
 
 /* A token's numbers: (symbol - M) / M * max, in f32. */
 void cachegen_row(float *x, const uint8_t *symbol, int columns, int steps, float max);
+
+/* ---- a side of a layer ---- */
+
+struct cachegen_rows {
+    float *x;     // the rows of each head: (n[0], columns), (n[1], columns) ...
+    const int *n; // (heads) tokens
+    int heads, columns, steps;
+    enum cachegen_cdf cdf;
+    int threads; // that share the work
+};
+
+/* What the heads before number `heads` have together; the most tokens of a head. */
+struct cachegen_counts {
+    int64_t tokens, streams, cdfs;
+};
+struct cachegen_counts cachegen_count(const struct cachegen_rows *rows, int heads);
+int cachegen_longest(const struct cachegen_rows *rows);
+
+/* The caller's arrays. */
+struct cachegen_coded {
+    uint8_t *streams;                // (bytes)
+    uint16_t *sizes, *cdfs, *maxima; // (streams) bytes of each; (cdfs, 2M); (the longest head's tokens) bf16
+    uint64_t bytes;
+};
+
+/* Codes all rows. Sets to->streams, which the caller frees, and to->bytes. */
+int cachegen_encode(const struct cachegen_rows *rows, struct cachegen_coded *to, struct err *err) MUST_CHECK;
+
+/* Replaces all rows by what the codes say. ERR_FORMAT: a stream is damaged. */
+int cachegen_decode_side(const struct cachegen_rows *rows, const struct cachegen_coded *from,
+                         struct err *err) MUST_CHECK;
 
 #endif

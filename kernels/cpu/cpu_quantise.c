@@ -5,36 +5,9 @@
  */
 #include "kernels/cpu/cpu.h"
 
-#include "codes/half.h"
+#include "codes/kivi_codes.h"
 
 #include <string.h>
-
-/* One group of consecutive numbers. */
-static void quantise_group(const float *x, int group, int bits, int32_t *codes, uint16_t *scale16, uint16_t *zero16)
-{
-    const float round = 12582912.0f, top = (float)((1 << bits) - 1); // adding 1.5 * 2^23 rounds to a whole number
-    float low = x[0], high = x[0];
-    int per_word = 32 / bits;
-
-    for (int i = 1; i < group; i++) {
-        low = x[i] < low ? x[i] : low;
-        high = x[i] > high ? x[i] : high;
-    }
-    *zero16 = f16_from_f32_finite(low);
-    float zero = f16_to_f32(*zero16);
-    *scale16 = f16_from_f32_finite((high - zero) / top);
-    float scale = f16_to_f32(*scale16);
-    for (int w = 0; w < group / per_word; w++, x += per_word) {
-        uint32_t word = 0;
-        for (int i = 0; i < per_word && scale > 0; i++) {
-            float code = (x[i] - zero) / scale;
-            code = code > 0 ? code : 0;
-            code = (code < top ? code : top) + round - round;
-            word |= (uint32_t)code << i * bits;
-        }
-        memcpy(&codes[w], &word, sizeof(word));
-    }
-}
 
 static void dequantise_group(float *x, int group, int bits, const int32_t *codes, uint16_t scale16, uint16_t zero16)
 {
@@ -55,7 +28,7 @@ static void run_group(const struct quant_item *q, enum way way, float *line, siz
     int32_t *codes = q->codes + group * (size_t)(q->group * q->bits / 32);
 
     if (way == PACK)
-        quantise_group(line, q->group, q->bits, codes, &q->scales[group], &q->zeros[group]);
+        kivi_pack(line, &(struct kivi_group){ q->group, q->bits, codes, &q->scales[group], &q->zeros[group] });
     else
         dequantise_group(line, q->group, q->bits, codes, q->scales[group], q->zeros[group]);
 }
