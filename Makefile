@@ -134,7 +134,7 @@ $B/%.o: %.c $B/flags
 # Arithmetic on tensors is compiled for speed. It does not test floating-point exceptions; otherwise loops with a
 # condition would not be vectorised (-fno-trapping-math). *_avx2.c, *_avx512.c, *_avx512bf16.c and *_amx.c may use the
 # instructions in their names, behind a check at run time. Elsewhere -O2.
-$B/kernels/%.o $B/methods/%.o $B/variants/%.o $B/engine/model/dequant.o $B/engine/model/packed.o $B/loader/libevicpress/row_sink.o: private CFLAGS_release := -O3 -g -fno-trapping-math
+$B/kernels/%.o $B/methods/%.o $B/variants/%.o $B/engine/model/dequant.o $B/engine/model/packed.o $B/loader/libevicpress/row_sink.o $B/loader/libevicpress/evp_encode.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/kernels/%.o: private ALL_CFLAGS += -fopenmp
 $B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \

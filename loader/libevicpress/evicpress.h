@@ -266,6 +266,39 @@ struct evp_rows {
 EVICPRESS_API int evp_fetch_rows(struct evp_payload *payload, const struct evp_rows *rows, void *buffer, size_t size,
                                  struct evp_error *error);
 
+/* ---- a payload of what an engine has computed -----------------------------------------------------------------
+ *
+ *     const void *rows[2 * 30];                // keys and values of 30 layers: (3 heads, n rows, 64 columns)
+ *     struct evp_encode encode = { .config = "kivi:bits=4", .model_digest = digest, .tokens = tokens, .n_tokens = n,
+ *                                  .n_layers = 30, .n_heads = 3, .head_dim = 64, .type = EVICPRESS_F16, .rows = rows };
+ *
+ *     if (evp_encode_rows(&encode, &payload, &size, &error))
+ *         complain(error.text);
+ *
+ * The same tensors, bit for bit, that evp-pack writes of the same rows, under `none` and the quantisers that need
+ * nothing but them: kivi, int8, int4, fp8, nvfp4, turboquant, cachegen. The methods and their sources are described in
+ * methods/NAME.c.
+ */
+
+struct evp_encode {
+    const char *config;                  /* as a plan names it */
+    const char *model_digest;            /* 64 hex digits */
+    const char *model_name, *cache;      /* as evp_payload_text() gives them; NULL: the payload does not tell */
+    const int32_t *tokens;               /* (n_tokens) */
+    int64_t n_tokens;                    /* and rows of each head: none may have been dropped */
+    int64_t n_layers, n_heads, head_dim; /* key-value heads; at most 1024 layers, 4096 heads, 1024 columns */
+    int type;                            /* of the rows: EVICPRESS_BF16, EVICPRESS_F16 or EVICPRESS_F32 */
+    const void *const *rows;             /* (n_layers, 2) of each layer the keys, rotated, then the values */
+    int64_t head_stride, row_stride;     /* numbers from a head or row to the next; 0: dense, [heads][rows][head_dim] */
+    uint64_t reserved[8];                /* zero */
+};
+
+/* Makes a payload of rows, on the calling thread: *payload of *size bytes, which the caller frees with free(). Rows are
+ * rounded to bf16 first. Takes memory for the payload and for one layer's keys as f32. EVICPRESS_ARGUMENT: the config
+ * needs more than the rows, or does not fit head_dim; on failure *payload is NULL. */
+EVICPRESS_API int evp_encode_rows(const struct evp_encode *encode, void **payload, size_t *size,
+                                  struct evp_error *error);
+
 /* ---- changing what is placed ----------------------------------------------------------------------------------
  *
  * Between two loads a process may put, move and remove payloads itself, following its live plan (evicpress_plan.h). It
