@@ -15,10 +15,11 @@ import ctypes.util
 import io
 import mmap
 import os
+import weakref
 from ctypes import POINTER, Structure, byref, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 
 __version__ = "0.3.0"
-__all__ = ["open", "open_plan", "library_version", "Store", "Prefix", "Payload", "Shape", "Tensor", "Tier", "Stats", "Plan", "Operation",
+__all__ = ["open", "open_plan", "encode", "encodable", "library_version", "Store", "Prefix", "Payload", "Shape", "Tensor", "Tier", "Stats", "Plan", "Operation",
            "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
 
 _MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
@@ -109,6 +110,12 @@ class _Stats(Structure):
                 ("placed_bytes", c_uint64), ("errors", c_uint64 * 16), ("reserved", c_uint64 * 16)]
 
 
+class _Encode(Structure):
+    _fields_ = [("config", c_char_p), ("model_digest", c_char_p), ("model_name", c_char_p), ("cache", c_char_p), ("tokens", c_void_p),
+                ("n_tokens", c_int64), ("n_layers", c_int64), ("n_heads", c_int64), ("head_dim", c_int64), ("type", c_int),
+                ("rows", POINTER(c_void_p)), ("head_stride", c_int64), ("row_stride", c_int64), ("reserved", c_uint64 * 8)]
+
+
 class _Variant(Structure):
     _fields_ = [("config", c_char_p), ("bytes", c_int64), ("quality", c_double), ("decompress_s", c_double),
                 ("reserved", c_uint64 * 4)]
@@ -162,6 +169,7 @@ _ARGUMENTS = {
     "evp_payload_shape": [c_void_p, POINTER(_Shape)],
     "evp_kept": [c_void_p, c_int64, POINTER(c_int64), c_size_t],
     "evp_fetch_rows": [c_void_p, POINTER(_Rows), c_void_p, c_size_t],
+    "evp_encode_rows": [POINTER(_Encode), POINTER(c_void_p), POINTER(c_size_t)],
     "evp_put": [c_void_p, POINTER(_Put)],
     "evp_move": [c_void_p, c_char_p, c_char_p],
     "evp_remove": [c_void_p, c_char_p],
@@ -549,6 +557,31 @@ class Payload(_Handle):
         return memoryview(whole)[raw.offset:raw.offset + raw.size]
 
 
+_libc = ctypes.CDLL(None)
+_libc.free.argtypes, _libc.free.restype = [c_void_p], None
+
+
+def encodable(config):
+    """Whether encode() makes payloads of this config: no other needs nothing but the rows."""
+    return "+" not in config and config.partition(":")[0] in ("none", "kivi", "int8", "int4", "fp8", "nvfp4", "turboquant", "cachegen")
+
+
+def encode(config, tokens, rows, shape, type, strides=(0, 0), model_digest=None, model_name=None, cache=None):
+    """A payload, for Store.put(), of rows that an engine has computed. rows: of each layer the addresses of the keys, rotated, and
+    of the values; shape: (layers, key-value heads, head_dim); type: "bf16", "f16" or "f32"; strides: numbers from a head and from a
+    row to the next. model_digest, model_name, cache: as Payload.text() gives them."""
+    pointers, payload, size = (c_void_p * len(rows))(*rows), c_void_p(), c_size_t()
+    if len(rows) != 2 * shape[0]:
+        raise ValueError(f"{len(rows)} addresses of rows, not {2 * shape[0]}")
+    texts = [None if text is None else text.encode() for text in (config, model_digest, model_name, cache)]
+    with _Bytes(_tokens(tokens)) as at:
+        raw = _Encode(*texts, at.address, at.size // 4, *shape, _TYPES[type], pointers, *strides)
+        _call("evp_encode_rows", byref(raw), byref(payload), byref(size))
+    made = (c_char * size.value).from_address(payload.value)
+    weakref.finalize(made, _libc.free, payload.value)
+    return made
+
+
 # ---- plans --------------------------------------------------------------------------------------------------
 
 
@@ -618,11 +651,13 @@ class Plan(_Handle):
         """Removes a context that is no longer used."""
         return self._event("evp_plan_remove", os.fsencode(id))
 
-    def used(self, id, tokens, at_s=0):
+    def used(self, id, tokens=(), at_s=0, token_digest=None, n_tokens=0):
         """A context was used, at a time in seconds if that is told: the plan learns how often each one is, and how busy
-        GPUs and tiers are. One that is not in the plan enters it with what is typical of its length."""
+        GPUs and tiers are. One that is not in the plan enters it with what is typical of its length; token_digest and n_tokens
+        may take the place of its tokens."""
         with _Bytes(_tokens(tokens)) as at:
-            use = _Use(id=os.fsencode(id), tokens=at.address, n_tokens=at.size // 4, at_s=at_s)
+            use = _Use(id=os.fsencode(id), tokens=at.address, n_tokens=n_tokens or at.size // 4, at_s=at_s,
+                       token_digest=token_digest and token_digest.encode())
             return self._event("evp_plan_used", byref(use))
 
     def lost(self, id):

@@ -8,7 +8,7 @@ header = "".join(open(f"{sys.argv[1]}/{name}").read() for name in ("evicpress.h"
 names = {"_Error": "error", "_Prefix": "prefix", "_Options": "options", "_Tier": "tier", "_Location": "location",
          "_Range": "range", "_Put": "put_args", "_Stats": "counters", "_Variant": "variant", "_Context": "context", "_Update": "update", "_Use": "use",
          "_Operation": "operation", "_Operations": "operations", "_PlanTier": "plan_tier", "_PlanState": "plan_state",
-         "_Shape": "shape", "_Rows": "rows"}
+         "_Shape": "shape", "_Rows": "rows", "_Encode": "encode"}
 lines, want = [], []
 for ours, theirs in names.items():
     struct = getattr(evp, ours)

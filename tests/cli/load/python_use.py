@@ -1,5 +1,5 @@
 """python_use.py MANIFEST - what a serving stack does with the module, and what it must not be able to do."""
-import array, multiprocessing, os, pickle, signal, sys, threading
+import array, ctypes, multiprocessing, os, pickle, signal, sys, threading
 
 import evp
 
@@ -101,12 +101,38 @@ def forks(store):
     print("forks:", good)
 
 
+def rows_of(payload):
+    shape = payload.shape
+    rows = [bytearray(shape.n_heads * shape.n_rows * shape.head_dim * 2) for _ in range(2 * shape.n_layers)]
+    for i, into in enumerate(rows):
+        payload.rows(i // 2, "kv"[i % 2], into)
+    return rows
+
+
+def encodes(store):
+    """Rows become a payload, and come out of it again."""
+    tokens = ids("c", 90)
+    with store.payload(store.find(tokens)) as payload:
+        shape, rows = payload.shape, rows_of(payload)
+        texts = {name: payload.text(name) for name in ("model_digest", "model_name", "cache")}
+    for row in rows:
+        row[1::2] = bytes(byte & 0xbf for byte in row[1::2])  # no infinite numbers
+    at = [ctypes.addressof(ctypes.c_char.from_buffer(row)) for row in rows]
+    shape = shape.n_layers, shape.n_heads, shape.head_dim
+    store.put("c1", "ssd", evp.encode("none", tokens, at, shape, "bf16", **texts))
+    with store.payload(store.find(tokens)) as payload:
+        print("encoded:", rows_of(payload) == rows, payload.text("cache") == texts["cache"],
+              refused(evp.encode, "snapkv:drop=0.5", tokens, at, shape, "bf16", **texts),
+              refused(evp.encode, "none", tokens, at[1:], shape, "bf16", **texts))
+
+
 with evp.open(sys.argv[1]) as opened:
     print(opened.tiers())
     buffers(opened)
     parts(opened)
     counts(opened)
     forks(opened)
+    encodes(opened)
     print("moves:", opened.find(ids("a", 300)).tier, opened.move("a1", "ssd"), opened.find(ids("a", 300)).tier,
           refused(opened.move, "nobody", "ssd"), refused(opened.put, "a1", "ssd", b"{}"))
 print(refused(opened.find, [1]), refused(evp.open, "absent.jsonl"), refused(evp.open_plan, sys.argv[1]))
