@@ -122,7 +122,7 @@ struct work {
 static int take_inputs(struct question_list *list, const struct context *c, struct err *err)
 {
     for (int i = 0; i < c->inputs.n && list->n < cfg.per_context; i++)
-        if (question_list_add(list, c->inputs.at[i].question, strlen(c->inputs.at[i].question), (size_t)i, err))
+        if (question_list_add_given(list, c->inputs.at[i].question, (size_t)i, err))
             return err->code;
     return 0;
 }

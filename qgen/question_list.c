@@ -66,6 +66,16 @@ int question_list_add(struct question_list *list, const char *text, size_t n, si
     return code;
 }
 
+int question_list_add_given(struct question_list *list, const char *text, size_t position, struct err *err)
+{
+    struct buf given = { 0 };
+
+    buf_adds(&given, text);
+    int code = buf_failed(&given) ? err_nomem(err) : given.n ? add_new(list, &given, &given, position, err) : 0;
+    buf_release(&given);
+    return code;
+}
+
 /* Insertion sort: the lists are short and nearly sorted, and questions of equal position must keep their order. */
 void question_list_sort(struct question_list *list)
 {

@@ -18,7 +18,7 @@ struct listed_question {
 struct question_list {
     struct listed_question *at;
     int n, cap;
-    struct map seen; // the questions without case, blanks and punctuation; also those removed by question_list_cut()
+    struct map seen; // the keys of the questions, without case, blanks and punctuation; also those of removed ones
 };
 
 enum { MIN_QUESTION = 3, MAX_QUESTION = 1000 }; /* bytes; a longer "question" is prose */
@@ -27,6 +27,10 @@ enum { MIN_QUESTION = 3, MAX_QUESTION = 1000 }; /* bytes; a longer "question" is
  * short, too long, or differs from an earlier question only in case, blanks and punctuation. */
 int question_list_add(struct question_list *list, const char *text, size_t n, size_t position,
                       struct err *err) MUST_CHECK;
+
+/* The same for a question that came with a dataset: as it is, line ends and all, and however long. 0 also when the list
+ * has it already, letter by letter, or when it is empty. */
+int question_list_add_given(struct question_list *list, const char *text, size_t position, struct err *err) MUST_CHECK;
 
 void question_list_sort(struct question_list *list);       // by position; questions of one position keep their order
 void question_list_cut(struct question_list *list, int n); // keeps the first n
