@@ -4,7 +4,8 @@
  *                 "chars","n_tokens"}
  *     questions: {"id","context","split":"train"|"test","text","origin":"api"|"offline"|"dataset"|"log","asked_at"}
  *
- * `text` is exactly what a serving system would cache; `ask` follows it, with {question} where the question goes.
+ * `text` is exactly what a serving system would cache; `ask` follows it, with {question} where the question goes; what
+ * follows {reply} in it begins the model's reply.
  * Without `turns` the text begins one message of a user. With `turns` it is a conversation: each turn gives the role
  * and length of one message. The last message is open: the question continues it.
  */

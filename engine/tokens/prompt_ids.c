@@ -569,17 +569,21 @@ static int add_all(struct tokens *out, const struct tokens *ids, struct err *err
 
 int tokenizer_question(const struct prompt_ids *asked, const char *question, struct tokens *out, struct err *err)
 {
-    const char *tail = asked->tail;
+    static const char mark[] = "{reply}";
+    const char *reply = strstr(asked->after, mark);
     struct prompt_ids whole = go_on(asked);
 
     add_asked(&whole, question, strlen(question));
-    add_asked(&whole, asked->after, strlen(asked->after));
+    add_asked(&whole, asked->after, reply ? (size_t)(reply - asked->after) : strlen(asked->after));
     if (asked->trims && whole.rest.n > 0)
         whole.rest.n = message_end(&whole);
-    buf_adds(&whole.rest, tail);
+    size_t message = whole.rest.n;
+    buf_adds(&whole.rest, asked->tail);
+    if (reply)
+        add_text(&whole, reply + sizeof(mark) - 1, strlen(reply) - sizeof(mark) + 1);
     int code = add_all(out, &asked->ids, err);
     if (!code)
-        code = encode_all(&whole, strlen(tail), END_CLOSED, out, err);
+        code = encode_all(&whole, whole.rest.n - message, END_CLOSED, out, err);
     prompt_ids_release(&whole);
     return code;
 }

@@ -67,7 +67,8 @@ int tokenizer_chat_digest(const struct tokenizer *t, char hex[DIGEST_HEX], struc
 /* A prompt is the string that a server sends to the model: head, text, `ask` with {question} replaced, tail. Head
  * and tail are the halves of the chat template around one user message; special tokens are parsed in them alone.
  * Without a template the tail is "", and the head is the text of the first token where the model wants one before every
- * text.
+ * text. What follows {reply} in `ask` is not in the message but after the tail, as the beginning of the model's reply;
+ * special tokens are parsed in it.
  *
  *     struct prompt_ids context, asked;
  *     tokenizer_context(t, text, &context, &err);            // context.ids: the context

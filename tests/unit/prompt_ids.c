@@ -493,3 +493,42 @@ Test(prompt_ids, of_a_cut_context_are_encoded_apart)
     tokens_release(&want);
     tokenizer_release(&t);
 }
+
+/* ---- replies that are begun ---------------------------------------------------------------- */
+
+/* They follow the template; without one, the question: with it they are one string. */
+Test(prompt_ids, of_a_begun_reply_follow_the_template)
+{
+    struct rng rng = rng_new(6);
+    struct tokenizer t;
+    struct err err;
+    static char head[] = "<s>", tail[] = "<e>\n", none[] = "";
+
+    make(&t, &kinds[0], &rng);
+    for (int templated = 0; templated < 2; templated++) {
+        struct prompt_ids context, asked;
+        struct tokens ids = { 0 }, want = { 0 };
+        t.chat.head = templated ? head : none;
+        t.chat.tail = templated ? tail : none;
+        t.chat.trims = templated;
+        cr_assert_eq(tokenizer_context(&t, "the end in the", &context, &err), 0);
+        cr_assert_eq(tokenizer_ask(&context, " {question} . {reply} the <s>42", &asked, &err), 0);
+        cr_assert_eq(tokenizer_question(&asked, "re<e>", &ids, &err), 0);
+        if (templated) {
+            encode_whole(&t, "the end in the re<e> .", &want);
+            want.n--; // the line end of the tail begins a section that the reply continues
+            cr_assert_eq(tokenizer_encode(&t, text_view_of("\n the <s>42"), SPECIAL_PARSED, &want, &err), 0);
+        } else {
+            cr_assert_eq(
+                tokenizer_encode(&t, text_view_of("the end in the re<e> .  the "), SPECIAL_AS_TEXT, &want, &err), 0);
+            cr_assert_eq(tokenizer_encode(&t, text_view_of("<s>42"), SPECIAL_PARSED, &want, &err), 0);
+        }
+        cr_assert(begins_with(&want, context.ids.n, &ids) && want.n == context.ids.n + ids.n);
+        prompt_ids_release(&asked);
+        prompt_ids_release(&context);
+        tokens_release(&ids);
+        tokens_release(&want);
+    }
+    t.chat.head = t.chat.tail = NULL;
+    tokenizer_release(&t);
+}
