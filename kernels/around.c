@@ -240,12 +240,13 @@ static double quant_bytes(const struct backend *be, const struct quant_item *ite
     /* Llama */                                                                                                       \
     OP(embed, (struct backend *be, struct mat out, struct mat table, const int32_t *ids), (in, out, table, ids), 0,   \
        embed_bytes(out, table))                                                                                       \
-    OP(rmsnorm, (struct backend *be, struct mat out, struct mat x, const float *w, float eps),                        \
-       (in, out, x, w, eps), 0, mat_bytes(x) + mat_bytes(out))                                                        \
+    OP(rmsnorm,                                                                                                       \
+       (struct backend *be, struct mat out, struct mat x, const float *w, float eps, enum gemm_into into),            \
+       (in, out, x, w, eps, into), 0, mat_bytes(x) + (into == GEMM_ADD ? 2 : 1) * mat_bytes(out))                     \
     OP(rope, (struct backend *be, const struct rope_job *job), (in, job), 0,                                          \
        2 * mat_bytes(job->qkv) + (job->cos ? 4.0 * job->qkv.rows * job->rotary : 0))                                  \
-    OP(silu_mul, (struct backend *be, struct mat out, struct mat gate_up), (in, out, gate_up), 0,                     \
-       mat_bytes(gate_up) + mat_bytes(out))                                                                           \
+    OP(gate_mul, (struct backend *be, struct mat out, struct mat x, enum gate gate), (in, out, x, gate), 0,           \
+       mat_bytes(x) + mat_bytes(out))                                                                                 \
     OP(moe, (struct backend *be, struct mat x, struct mat normed, const struct experts *experts),                     \
        (in, x, normed, experts), moe_flop(x.rows, experts), moe_bytes(be, x, normed, experts))                        \
     OP(best, (struct backend *be, struct best *best, struct mat x, const struct weight *head), (in, best, x, head),   \

@@ -63,6 +63,11 @@ enum { WATCH_HANDS = 2 }; // of the stopwatch
 
 enum gemm_into { GEMM_SET, GEMM_ADD }; // out = x W^T + bias, or out += x W^T + bias
 
+/* x / (1 + e^-y): y = x, or y = 2 sqrt(2 / pi) (x + 0.044715 x^3), which is GELU by tanh. */
+enum gate { GATE_SILU, GATE_GELU };
+#define GELU_STEEP 1.5957691216057308 // 2 sqrt(2 / pi)
+#define GELU_CUBE  0.044715
+
 /* Finishes new queries, keys and values: norms per head where the model has them, rotary embedding, keys and values
  * copied to the store. A row of qkv is one token: H query heads, G key heads, G value heads of K columns each. */
 struct rope_job {
@@ -307,11 +312,12 @@ struct backend {
     /* for Llama; ids, positions and slots are int32 on the device */
     /* out row t (f32) = table row ids[t] (any float type); ids are below table.rows */
     void (*embed)(struct backend *, struct mat out, struct mat table, const int32_t *ids);
-    /* out (of the backend's dtype) = x / sqrt(mean(x^2) + eps) * w, per row of x (f32) */
-    void (*rmsnorm)(struct backend *, struct mat out, struct mat x, const float *w, float eps);
+    /* out = x / sqrt(mean(x^2) + eps) * w, per row of x (f32); out is of the backend's dtype. GEMM_ADD: out, in f32, +=
+     * the same, and x is used up */
+    void (*rmsnorm)(struct backend *, struct mat out, struct mat x, const float *w, float eps, enum gemm_into);
     void (*rope)(struct backend *, const struct rope_job *);
-    /* out (T, F) = silu(left half) * right half of gate_up (T, 2F), both of the backend's dtype */
-    void (*silu_mul)(struct backend *, struct mat out, struct mat gate_up);
+    /* out (T, F) = gate of the left half * right half of gate_up (T, 2F), both of the backend's dtype */
+    void (*gate_mul)(struct backend *, struct mat out, struct mat gate_up, enum gate);
     /* x (T, D) f32 += experts of normed (T, D), of the backend's dtype */
     void (*moe)(struct backend *, struct mat x, struct mat normed, const struct experts *);
     /* best[t] of the logits of row t: x (T, D) of the backend's dtype times the output matrix */

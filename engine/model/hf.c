@@ -76,18 +76,20 @@ static bool is_read(const struct model_family *f, const char *name)
     for (int i = 0; f->multiplies && i < MULTIPLIERS; i++)
         if (strcmp(name, model_multipliers[i]) == 0)
             return true;
+    if (f->gemma && strcmp(name, "query_pre_attn_scalar") == 0)
+        return true;
     return f->unrotated && strncmp(name, "no_rope_layer", strlen("no_rope_layer")) == 0;
 }
 
 /* Refuses what this engine does not compute. */
 static int check_plain(const struct model_family *f, const struct json *config, struct err *err)
 {
-    const char *act = "silu";
+    const char *want = f->gemma ? "gelu_pytorch_tanh" : "silu", *act = want;
 
-    if (json_may_text(config, "hidden_act", &act, err))
+    if (json_may_text(config, f->gemma ? "hidden_activation" : "hidden_act", &act, err))
         return err->code;
-    if (strcmp(act, "silu") != 0)
-        return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (silu is)", act);
+    if (strcmp(act, want) != 0)
+        return err_set(err, ERR_FORMAT, "activation '%.64s' is not supported (%s is)", act, want);
     for (size_t i = 0; i < sizeof(dangerous) / sizeof(*dangerous); i++)
         if (!is_read(f, dangerous[i].name) && !hf_plain(json_get(config, dangerous[i].name), dangerous[i].plain))
             return err_set(err, ERR_FORMAT, "field '%s' has a value that is not supported", dangerous[i].name);
@@ -168,13 +170,19 @@ static int read_experts(struct model *m, const struct json *config, struct err *
 static int read_shape(struct model *m, const struct json *config, struct err *err)
 {
     struct model_config *c = &m->config;
-    int head_dim = m->family->head_dim;
+    const struct model_family *f = m->family;
+    int head_dim = f->head_dim;
 
     if (hf_int(config, "num_hidden_layers", 0, &c->n_layers, err) ||
-        hf_int(config, "hidden_size", 0, &c->d_model, err) || hf_int(config, "vocab_size", 0, &c->n_vocab, err) ||
-        hf_int(config, "max_position_embeddings", 0, &c->max_tokens, err) ||
-        hf_int(config, "num_attention_heads", 0, &c->n_heads, err) ||
-        hf_int(config, "num_key_value_heads", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err))
+        hf_int(config, "hidden_size", 0, &c->d_model, err) ||
+        hf_int(config, "vocab_size", f->n_vocab, &c->n_vocab, err) ||
+        hf_int(config, "max_position_embeddings", f->max_tokens, &c->max_tokens, err) ||
+        hf_int(config, "num_attention_heads", f->n_heads, &c->n_heads, err) ||
+        hf_int(config, "num_key_value_heads",
+               f->n_kv_heads ? f->n_kv_heads
+               : c->n_heads  ? c->n_heads
+                             : 1,
+               &c->n_kv_heads, err))
         return err->code;
     if (head_dim == 0)
         head_dim = c->n_heads ? c->d_model / c->n_heads : 1;
@@ -188,6 +196,15 @@ static int read_shape(struct model *m, const struct json *config, struct err *er
 /* A multiplier that is absent is 1. */
 static int read_multipliers(struct model *m, struct err *err)
 {
+    double scalar = m->family->scalar;
+
+    if (m->family->gemma) {
+        if (json_may_real(m->text, "query_pre_attn_scalar", &scalar, err))
+            return err->code;
+        if (!(scalar > 0))
+            return err_set(err, ERR_FORMAT, "field 'query_pre_attn_scalar' is not above 0");
+        model_set_gemma(&m->config, scalar);
+    }
     for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++) {
         double *v = &m->config.multiplier[i];
         *v = 1;
@@ -239,18 +256,20 @@ static int read_layer_types(struct model_config *c, const struct json *types, in
     return 0;
 }
 
-/* By layer_types; for Qwen all from max_window_layers on; or all. */
+/* By layer_types; all but every nth; for Qwen all from max_window_layers on; or all. */
 static int read_windowed(struct model *m, int window, struct err *err)
 {
     const struct json *types = json_get(m->text, "layer_types");
     struct model_config *c = &m->config;
-    int first = 0;
+    int first = 0, every = 0;
 
     if (json_is_array(types))
         return read_layer_types(c, types, window, err);
+    if (m->family->pattern && hf_int(m->text, "sliding_window_pattern", m->family->pattern, &every, err))
+        return err->code;
     if (json_get(m->text, "max_window_layers") && hf_int(m->text, "max_window_layers", INT_MAX, &first, err))
         return err->code;
-    model_set_windowed(c, 0);
+    model_set_windowed(c, every);
     for (int l = 0; l < first && l < MODEL_LAYERS_MAX; l++)
         c->windowed[l / 64] &= ~((uint64_t)1 << l % 64);
     return 0;
@@ -304,19 +323,28 @@ void hf_set_name(struct model *m)
     model_folder_name(m->path, m->config.name, sizeof(m->config.name));
 }
 
+static int read_eps(struct model *m, struct err *err)
+{
+    double eps = m->family->norm_eps;
+
+    if (eps > 0 ? json_may_real(m->text, "rms_norm_eps", &eps, err)
+                : json_want_real(m->text, "rms_norm_eps", &eps, err))
+        return err->code;
+    m->config.norm_eps = (float)eps;
+    return 0;
+}
+
 int hf_config_read(struct model *m, struct err *err)
 {
     struct model_config *c = &m->config;
-    double eps;
 
     if (read_family(m, err) || check_plain(m->family, m->json, err) || check_plain(m->family, m->text, err) ||
         read_biases(m, err) || read_shape(m, m->text, err) || read_multipliers(m, err) || read_unrotated(m, err) ||
-        hf_rope_read(m, err) || read_window(m, err) || read_quant(m, err) ||
-        json_want_real(m->text, "rms_norm_eps", &eps, err))
+        hf_rope_read(m, err) || read_window(m, err) || read_quant(m, err) || read_eps(m, err))
         return err_wrap(err, "'%s/config.json'", m->path);
-    c->norm_eps = (float)eps;
-    c->tied =
-        json_true(json_get(m->text, "tie_word_embeddings")) || json_true(json_get(m->json, "tie_word_embeddings"));
+    c->tied = json_true(json_get(m->text, "tie_word_embeddings")) ||
+              json_true(json_get(m->json, "tie_word_embeddings")) ||
+              (m->family->gemma && !json_get(m->text, "tie_word_embeddings"));
     read_dtype(m);
     hf_set_name(m);
     return 0;

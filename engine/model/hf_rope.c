@@ -216,11 +216,32 @@ static bool same_rope(const struct model_config *a, const struct model_config *b
            a->rope_attention == b->rope_attention && a->rope_exact == b->rope_exact && a->rotary == b->rotary;
 }
 
+/* The base of the layers with a window. *parameters: the description of the others, where each kind has its own. */
+static int read_window_base(struct model *m, const struct json **parameters, struct err *err)
+{
+    const struct json *full = json_get(*parameters, "full_attention"),
+                      *window = json_get(*parameters, "sliding_attention");
+    struct model_config its = m->config;
+
+    its.rope_theta = m->family->theta_window;
+    if (json_may_real(m->text, "rope_local_base_freq", &its.rope_theta, err) ||
+        (json_is_object(window) && read_scaling(m, &its, window, err)))
+        return err->code;
+    if (its.rope_scaling != ROPE_PLAIN || !(its.rope_theta > 0))
+        return err_set(err, ERR_FORMAT, "the rotary embedding of layers with a window is scaled");
+    m->config.rope_theta_window = its.rope_theta;
+    if (full || window)
+        *parameters = full;
+    return 0;
+}
+
 int hf_rope_read(struct model *m, struct err *err)
 {
     const struct json *parameters = json_get(m->text, "rope_parameters"), *scaling = json_get(m->text, "rope_scaling");
     struct model_config *c = &m->config;
 
+    if (m->family->theta_window > 0 && read_window_base(m, &parameters, err))
+        return err->code;
     c->rope_theta = m->family->theta > 0 ? m->family->theta : 10000;
     c->rope_attention = 1;
     c->rotary = c->head_dim;

@@ -37,6 +37,7 @@ const struct role model_roles[TENSOR_ROLES] = {
     [TENSOR_K_NORM] = { "self_attn.k_norm.weight", "attn_k_norm.weight", SIDE_ONE, SIDE_K },
     [TENSOR_O] = { "self_attn.o_proj.weight", "attn_output.weight", SIDE_D, SIDE_Q },
     [TENSOR_O_BIAS] = { "self_attn.o_proj.bias", "attn_output.bias", SIDE_ONE, SIDE_D },
+    [TENSOR_AFTER_ATTENTION] = { "post_attention_layernorm.weight", "post_attention_norm.weight", SIDE_ONE, SIDE_D },
     [TENSOR_MLP_NORM] = { "post_attention_layernorm.weight", "ffn_norm.weight", SIDE_ONE, SIDE_D },
     [TENSOR_GATE] = { "mlp.gate_proj.weight", "ffn_gate.weight", SIDE_F, SIDE_D },
     [TENSOR_UP] = { "mlp.up_proj.weight", "ffn_up.weight", SIDE_F, SIDE_D },
@@ -45,6 +46,7 @@ const struct role model_roles[TENSOR_ROLES] = {
     [TENSOR_UP_BIAS] = { "mlp.up_proj.bias", "ffn_up.bias", SIDE_ONE, SIDE_F },
     [TENSOR_DOWN] = { "mlp.down_proj.weight", "ffn_down.weight", SIDE_D, SIDE_F },
     [TENSOR_DOWN_BIAS] = { "mlp.down_proj.bias", "ffn_down.bias", SIDE_ONE, SIDE_D },
+    [TENSOR_AFTER_MLP] = { "post_feedforward_layernorm.weight", "post_ffw_norm.weight", SIDE_ONE, SIDE_D },
     [TENSOR_ROUTER] = { "mlp.gate.weight", "ffn_gate_inp.weight", SIDE_E, SIDE_D },
     [TENSOR_EXPERT_GATE] = { "gate_proj.weight", "ffn_gate_exps.weight", SIDE_XF, SIDE_D },
     [TENSOR_EXPERT_UP] = { "up_proj.weight", "ffn_up_exps.weight", SIDE_XF, SIDE_D },
@@ -134,7 +136,7 @@ void model_set_window(struct model_config *c, int window)
 
     for (int i = 0; i < MODEL_LAYERS_MAX / 64; i++)
         any |= c->windowed[i];
-    if (any && window > 0 && window < c->max_tokens)
+    if (any && window > 0 && (window < c->max_tokens || c->rope_theta_window > 0))
         c->window = window;
     else
         memset(c->windowed, 0, sizeof(c->windowed));

@@ -56,6 +56,7 @@ struct model_config {
     int window; // a layer with a window attends to so many tokens, the last its own; 0: no layer has one
     float norm_eps;
     double rope_theta;
+    double rope_theta_window; // of layers with a window, whose rotation is not scaled; 0: they are as the others
     enum rope_scaling rope_scaling;
     double rope_factor;         // of all scalings
     double rope_low, rope_high; // llama3: low_freq_factor, high_freq_factor; yarn: beta_slow, beta_fast
@@ -65,6 +66,8 @@ struct model_config {
     const float
         *rope_divisors; // longrope: (2, rotary / 2): for contexts of up to rope_original tokens, for longer ones
     double multiplier[MULTIPLIERS];            // 0: none
+    bool round_embedding;                      // its multiplier, to the type of numbers
+    bool gelu;                                 // the MLP's gate, by tanh; otherwise silu
     uint64_t unrotated[MODEL_LAYERS_MAX / 64]; // a bit for each layer without rotary embedding
     uint64_t windowed[MODEL_LAYERS_MAX / 64];  // a bit for each layer with a window
     bool tied;                                 // the output matrix is the embedding
@@ -138,6 +141,7 @@ enum tensor_role {
     TENSOR_K_NORM,
     TENSOR_O,
     TENSOR_O_BIAS,
+    TENSOR_AFTER_ATTENTION, // norm of what attention adds
     TENSOR_MLP_NORM,
     TENSOR_GATE,
     TENSOR_UP,
@@ -146,6 +150,7 @@ enum tensor_role {
     TENSOR_UP_BIAS,
     TENSOR_DOWN,
     TENSOR_DOWN_BIAS,
+    TENSOR_AFTER_MLP, // norm of what the MLP adds
     TENSOR_ROUTER,
     TENSOR_EXPERT_GATE,
     TENSOR_EXPERT_UP,

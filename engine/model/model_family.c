@@ -5,6 +5,7 @@
  */
 #include "engine/model/model_internal.h"
 
+#include <math.h>
 #include <string.h>
 
 #define ENDS         (ROLE(TENSOR_EMBEDDING) | ROLE(TENSOR_NORM) | ROLE(TENSOR_HEAD))
@@ -17,6 +18,7 @@
 #define HEAD_NORMS   (ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM))
 #define QKV_BIASES   (ROLE(TENSOR_Q_BIAS) | ROLE(TENSOR_K_BIAS) | ROLE(TENSOR_V_BIAS))
 #define QKVO_BIASES  (QKV_BIASES | ROLE(TENSOR_O_BIAS))
+#define AFTER_NORMS  (ROLE(TENSOR_AFTER_ATTENTION) | ROLE(TENSOR_AFTER_MLP))
 #define DENSE_BIASES (ROLE(TENSOR_GATE_BIAS) | ROLE(TENSOR_UP_BIAS) | ROLE(TENSOR_DOWN_BIAS))
 
 static const struct model_family families[] = {
@@ -76,6 +78,25 @@ static const struct model_family families[] = {
       .theta = 1e6,
       .window_used = true },
     { .name = "phi3", .gguf = "phi3", .roles = EVERY | FUSED, .partial = true, .longrope = true, .window_used = true },
+    { .name = "gemma3_text",
+      .gguf = "gemma3",
+      .roles = EVERY | SEPARATE | HEAD_NORMS | AFTER_NORMS | DENSE,
+      .bias = QKVO_BIASES,
+      .tensor = { [TENSOR_MLP_NORM] = "pre_feedforward_layernorm.weight" },
+      .gemma = true,
+      .theta = 1e6,
+      .theta_window = 1e4,
+      .head_dim = 256,
+      .window = 4096,
+      .window_used = true,
+      .pattern = 6,
+      .n_heads = 8,
+      .n_kv_heads = 4,
+      .n_vocab = 262208,
+      .max_tokens = 131072,
+      .norm_eps = 1e-6,
+      .scalar = 256 },
+    { .name = "gemma3", .text = "gemma3_text" },
     { .name = "mistral3", .text = "mistral" },
     { .name = "qwen2_vl", .gguf = "qwen2vl", .text = "qwen2" },
     { .name = "qwen2_5_vl", .text = "qwen2" },
@@ -133,6 +154,17 @@ int model_limit(const struct model_config *c, int n)
     return c->rope_scaling == ROPE_LONGROPE ? c->rope_original : c->window;
 }
 
+void model_set_gemma(struct model_config *c, double scalar)
+{
+    const double multiplier[] = { [MULTIPLY_EMBEDDING] = sqrt(c->d_model),
+                                  [MULTIPLY_RESIDUAL] = 1,
+                                  [MULTIPLY_SCORES] = 1 / sqrt(scalar),
+                                  [DIVIDE_LOGITS] = 1 };
+
+    memcpy(c->multiplier, multiplier, sizeof(multiplier));
+    c->round_embedding = c->gelu = true;
+}
+
 const char *family_tensor(const struct model_family *f, enum tensor_role role)
 {
     return f->tensor[role] ? f->tensor[role] : model_roles[role].name;
@@ -143,7 +175,7 @@ const char *family_gguf_tensor(const struct model_family *f, enum tensor_role ro
     return f->gguf_tensor[role] ? f->gguf_tensor[role] : model_roles[role].gguf_name;
 }
 
-#define SLIDING  "layers with a sliding window between others without are not computed"
+#define SINKS    "sinks of attention are not computed"
 #define STATES   "layers with a state in place of keys and values are not computed"
 #define LATENT   "attention over a latent of keys and values (MLA) is not computed"
 #define AFTER    "norms after attention and MLP are not computed"
@@ -160,14 +192,14 @@ static const struct {
     { "exaone4", AFTER },
     { "falcon_h1", STATES },
     { "gemma2", "soft-capped scores are not computed" },
-    { "gemma3", SLIDING },
-    { "gemma4", SLIDING },
+    { "gemma3n", "layers that share keys and values with others are not computed" },
+    { "gemma4", "heads whose width differs from layer to layer are not computed" },
     { "gemma", "its norms and activation differ from Llama's and are not computed" },
     { "glm4_moe", SIGMOID },
     { "glm4moe", SIGMOID },
     { "glm4", AFTER },
-    { "gpt-oss", SLIDING },
-    { "gpt_oss", SLIDING },
+    { "gpt-oss", SINKS },
+    { "gpt_oss", SINKS },
     { "granitehybrid", STATES },
     { "granitemoehybrid", STATES },
     { "granitemoe", TOGETHER },

@@ -209,7 +209,7 @@ static int read_real(const struct arch_keys *k, const char *key, double *out, st
 
 /* The keys of an architecture that this engine knows: it reads them, or they do not change the computation, or it
  * accepts only the families' value. */
-enum key_use { KEY_READ, KEY_HARMLESS, KEY_NUMBER, KEY_TEXT };
+enum key_use { KEY_READ, KEY_HARMLESS, KEY_NUMBER, KEY_TEXT, KEY_PATTERN }; // PATTERN: where windows have one
 static const struct {
     const char *name;
     enum key_use use;
@@ -229,6 +229,8 @@ static const struct {
     { .name = "attention.value_length" },
     { .name = "attention.layer_norm_rms_epsilon" },
     { .name = "attention.sliding_window" },
+    { .name = "attention.sliding_window_pattern", .use = KEY_PATTERN },
+    { .name = "rope.freq_base_swa", .use = KEY_PATTERN },
     { .name = "rope.dimension_count" },
     { .name = "rope.freq_base" },
     { .name = "rope.scale_linear" },
@@ -312,11 +314,9 @@ static int check_keys(const struct model *m, const struct gguf *g, struct err *e
             i++;
         if (m->pictures && is_of_pictures(key + prefix))
             continue;
-        if (i == n)
+        if (i == n || (known_keys[i].use == KEY_PATTERN && !m->family->pattern))
             return err_set(err, ERR_FORMAT, "key '%.128s' is not supported", key);
-        if (is_multiplier(m, key + prefix))
-            continue;
-        if (check_key(g, key, i, err))
+        if (!is_multiplier(m, key + prefix) && check_key(g, key, i, err))
             return err->code;
     }
     return 0;
@@ -363,10 +363,8 @@ static void read_roles(struct model *m)
 
     m->config.roles = m->family->roles;
     for (int role = 0; role < TENSOR_ROLES; role++) {
-        if (!(may & ROLE(role)))
-            continue;
         snprintf(name, sizeof(name), "blk.0.%s", family_gguf_tensor(m->family, (enum tensor_role)role));
-        if (find_tensor(m, name))
+        if (may & ROLE(role) && find_tensor(m, name))
             m->config.roles |= ROLE(role);
     }
 }
@@ -413,6 +411,8 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
         if (c->multiplier[i] == 0 && i != MULTIPLY_SCORES)
             c->multiplier[i] = 1; // as in llama.cpp, where 0 is none
     }
+    if (m->family->gemma) // as in llama.cpp: Gemma 3's largest model is the one that has another divisor
+        model_set_gemma(c, c->n_layers == 62 && c->n_heads ? (double)c->d_model / c->n_heads : c->head_dim);
     model_unrotate(c, m->family->unrotated); // as in llama.cpp; there is no key for it
     if (value_dims != c->head_dim)
         return err_set(err, ERR_FORMAT, "values of %d dimensions with keys of %d are not supported", value_dims,
@@ -420,14 +420,16 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
     return 0;
 }
 
-static int read_window(struct model_config *c, const struct gguf *g, struct err *err)
+static int read_window(struct model *m, const struct gguf *g, struct err *err)
 {
+    struct model_config *c = &m->config;
     const struct arch_keys k = { g, c->arch };
-    int window;
+    int window, every = m->family->pattern;
 
-    if (read_int(&k, "attention.sliding_window", INT_MAX, &window, err))
+    if (read_int(&k, "attention.sliding_window", INT_MAX, &window, err) ||
+        read_int(&k, "attention.sliding_window_pattern", every ? every : INT_MAX, &every, err))
         return err->code;
-    model_set_windowed(c, 0);
+    model_set_windowed(c, every);
     model_set_window(c, window);
     return 0;
 }
@@ -510,15 +512,17 @@ static int read_rope(struct model *m, const struct gguf *g, struct err *err)
     char key[128];
 
     c->rope_theta = 10000;
+    c->rope_theta_window = m->family->theta_window;
     c->rope_attention = 1;
     snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", c->arch);
     if (gguf_want_real(g, key, &eps, err))
         return err->code;
     c->norm_eps = (float)eps;
-    return read_real(&k, "rope.freq_base", &c->rope_theta, err) ||
-                   read_real(&k, "rope.scaling.attn_factor", &c->rope_attention, err) || read_scaling(m, &k, err)
-               ? err->code
-               : 0;
+    if (read_real(&k, "rope.freq_base", &c->rope_theta, err) ||
+        read_real(&k, "rope.freq_base_swa", &c->rope_theta_window, err) ||
+        read_real(&k, "rope.scaling.attn_factor", &c->rope_attention, err))
+        return err->code;
+    return read_scaling(m, &k, err);
 }
 
 /* llama3 scaling divides the frequency of pair j by this. */
@@ -573,7 +577,7 @@ static int read_config(struct model *m, struct err *err)
         return err->code;
     read_roles(m);
     if (check_keys(m, g, err) || read_shape(m, g, err) || read_rope(m, g, err) || read_rope_divisors(m, err) ||
-        read_window(c, g, err))
+        read_window(m, g, err))
         return err->code;
     const struct tensor *embedding = find_tensor(m, model_roles[TENSOR_EMBEDDING].gguf_name);
     if (!embedding || embedding->n_dims != 2)
@@ -592,7 +596,5 @@ int gguf_model_parse(struct model *m, const void *bytes, size_t n, struct err *e
 
 int gguf_model_open(struct model *m, struct err *err)
 {
-    if (file_map(&m->map, m->path, err))
-        return err->code;
-    return gguf_model_parse(m, m->map.at, m->map.n, err);
+    return file_map(&m->map, m->path, err) ? err->code : gguf_model_parse(m, m->map.at, m->map.n, err);
 }

@@ -32,6 +32,9 @@ extern const struct role model_roles[TENSOR_ROLES];
 /* The names of the multipliers in config.json, and in GGUF files. */
 extern const char *const model_multipliers[MULTIPLIERS], *const model_multipliers_gguf[MULTIPLIERS];
 
+/* What all of Gemma's models have; scores are divided by the root of `scalar`. */
+void model_set_gemma(struct model_config *c, double scalar);
+
 /* Sets every nth bit of c->unrotated; with n = 0 none. */
 void model_unrotate(struct model_config *c, int n);
 /* Sets the bits of c->windowed, but for every nth; with n = 0 all. */
@@ -52,6 +55,7 @@ struct model_family {
     bool partial;      // the rotary embedding may cover only some columns of a head
     bool longrope;     // config.json's yarn is longrope
     bool multiplies;   // has multipliers
+    bool gemma;        // the embedding times the root of its width, GELU; folders have norms minus 1
     int unrotated;     // every so many layers one is not rotated, unless config.json says which; 0: all are
     bool renormalise;  // the weights of experts, whatever norm_topk_prob says
     /* other names of tensors, and of fields of config.json */
@@ -59,10 +63,14 @@ struct model_family {
     const char *experts;   // before an expert's number; NULL: "mlp.experts."
     const char *expert_ff; // NULL: "moe_intermediate_size"
     /* defaults of fields that config.json may lack */
-    double theta;     // rope_theta; 0: 10000
-    int head_dim;     // 0: hidden_size / num_attention_heads
-    int window;       // sliding_window; 0: none
-    bool window_used; // use_sliding_window
+    double theta;        // rope_theta; 0: 10000
+    int head_dim;        // 0: hidden_size / num_attention_heads
+    int window;          // sliding_window; 0: none
+    bool window_used;    // use_sliding_window
+    int pattern;         // sliding_window_pattern: every so many layers one has no window; 0: all have
+    double theta_window; // of the layers with a window; 0: as of the others
+    int n_heads, n_kv_heads, n_vocab, max_tokens;
+    double norm_eps, scalar; // rms_norm_eps; query_pre_attn_scalar, scores are divided by its root
 };
 
 /* The names of a role's tensor in a family, without layer and expert. */
@@ -164,7 +172,8 @@ int model_check(const struct model *m, struct err *err) MUST_CHECK;
 int model_reserve(struct model *m, size_t n, struct err *err) MUST_CHECK;
 int model_add(struct model *m, const char *name, const struct tensor *t, struct err *err) MUST_CHECK;
 
-/* The sliding window of the layers in c->windowed; at least max_tokens, or without such layers: there is none. */
+/* The sliding window of the layers in c->windowed. There is none without such layers, or where it shows all of any text
+ * and changes nothing else. */
 void model_set_window(struct model_config *c, int window);
 
 /* model_digest() at time `now`. */

@@ -211,6 +211,13 @@ int model_read(const struct model *m, enum tensor_role role, int index, float *o
 {
     const struct tensor_shape shape = model_shape(&m->config, role);
     const struct mat mat = { out, DTYPE_F32, shape.rows, shape.cols, shape.cols };
+    const unsigned norms = ROLE(TENSOR_ATTENTION_NORM) | ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM) |
+                           ROLE(TENSOR_AFTER_ATTENTION) | ROLE(TENSOR_MLP_NORM) | ROLE(TENSOR_AFTER_MLP) |
+                           ROLE(TENSOR_NORM);
 
-    return model_read_mat(m, role, index, &mat, err);
+    if (model_read_mat(m, role, index, &mat, err))
+        return err->code;
+    for (int i = 0; i < shape.cols && m->json && m->family->gemma && norms >> role & 1; i++)
+        out[i] += 1;
+    return 0;
 }

@@ -48,7 +48,7 @@ static const struct shape_family families[] = {
     { "Gemma 3", "gemma3 gemma3_text ", "gemma3 ",
       "num_attention_heads=8 num_key_value_heads=4 head_dim=256 hidden_size=2304 intermediate_size=9216 "
       "num_hidden_layers=26 "
-      "vocab_size=262208 sliding_window=4096 sliding_window_pattern=6 max_position_embeddings=131072 "
+      "unserved=1 vocab_size=262208 sliding_window=4096 sliding_window_pattern=6 max_position_embeddings=131072 "
       "tie_word_embeddings=1 " },
     { "Gemma 3n", "gemma3n gemma3n_text ", "gemma3n ",
       "num_attention_heads=8 num_key_value_heads=2 head_dim=256 hidden_size=2048 intermediate_size=16384 "

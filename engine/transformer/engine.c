@@ -69,24 +69,27 @@ static float llama3_step(const struct model_config *c, float step)
 }
 
 /* Radians per position of pair i, as in training: plain, stretched (linear), stretched only for a turn longer than the
- * context of the original model (llama3, yarn), or each pair by a divisor of its own (longrope; for texts longer than
- * the original context if `is_long`). Every operation is rounded to f32, in the order of transformers: after 128k
- * positions the last bit of the result is worth a thousandth of a turn. */
-static float rope_step(const struct model_config *c, int i, bool is_long)
+ * context of the original model (llama3, yarn), or each pair by a divisor of its own (longrope; the second table is
+ * for texts longer than the original context). Every operation is rounded to f32, in the order of transformers: after
+ * 128k positions the last bit of the result is worth a thousandth of a turn. */
+static float rope_step(const struct model_config *c, int i, bool second)
 {
-    const float exponent = (float)(2 * i) / (float)c->rotary, power = (float)pow(c->rope_theta, (double)exponent);
+    const double theta = second && c->rope_theta_window > 0 ? c->rope_theta_window : c->rope_theta;
+    const float exponent = (float)(2 * i) / (float)c->rotary, power = (float)pow(theta, (double)exponent);
 
+    if (theta != c->rope_theta)
+        return 1 / power;
     switch (c->rope_scaling) {
     case ROPE_PLAIN: break;
     case ROPE_LINEAR: return 1 / power / (float)c->rope_factor;
     case ROPE_LLAMA3: return llama3_step(c, 1 / power);
     case ROPE_YARN: return yarn_step(c, i, power);
-    case ROPE_LONGROPE: return 1 / (c->rope_divisors[i + is_long * c->rotary / 2] * power);
+    case ROPE_LONGROPE: return 1 / (c->rope_divisors[i + second * c->rotary / 2] * power);
     }
     return 1 / power;
 }
 
-/* A table of a function of the angles: (positions, pairs), of longrope one for short and one for long contexts. */
+/* A table of a function of the angles: (tables, positions, pairs). */
 struct angles {
     const struct engine *e;
     double (*function)(double);
@@ -98,11 +101,11 @@ static void set_pair(void *arg, int i)
     const struct angles *a = arg;
     const struct model_config *c = &a->e->config;
     const size_t half = (size_t)c->rotary / 2, n = (size_t)a->e->plan.max_positions, pair = (size_t)i % half;
-    const bool is_long = (size_t)i >= half;
-    const float step = rope_step(c, (int)pair, is_long), attention = (float)c->rope_attention;
+    const bool second = (size_t)i >= half;
+    const float step = rope_step(c, (int)pair, second), attention = (float)c->rope_attention;
 
     for (size_t p = 0; p < n; p++) // the angle as in the models' own code
-        a->table[(is_long * n + p) * half + pair] = (float)a->function((double)((float)p * step)) * attention;
+        a->table[(second * n + p) * half + pair] = (float)a->function((double)((float)p * step)) * attention;
 }
 
 size_t angles_bytes(const struct engine *e, int max_positions)

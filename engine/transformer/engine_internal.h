@@ -10,12 +10,13 @@
 
 /* NULL: the model has no such tensor. */
 struct layer {
-    float *norm_attention, *norm_mlp; // (D)
-    float *q_norm, *k_norm;           // (K)
-    struct weight *qkv;               // ((H + 2G) * K, D)
-    struct weight *o;                 // (D, H * K)
-    struct weight *gate_up;           // (2F, D)
-    struct weight *down;              // (D, F)
+    float *norm_attention, *norm_mlp;   // (D)
+    float *after_attention, *after_mlp; // (D)
+    float *q_norm, *k_norm;             // (K)
+    struct weight *qkv;                 // ((H + 2G) * K, D)
+    struct weight *o;                   // (D, H * K)
+    struct weight *gate_up;             // (2F, D)
+    struct weight *down;                // (D, F)
     float *qkv_bias, *o_bias, *gate_up_bias, *down_bias;
     struct weight *router;                         // (E, D)
     struct weight **expert_gate_up, **expert_down; // (E): (2X, D), (D, X)
@@ -35,10 +36,11 @@ struct engine {
     float *cos, *sin;     // (tables, plan.max_positions, rotary / 2); rope_table() has the number of a context's table
 };
 
-/* The tables of rotary angles: longrope has one for contexts of up to the original length and one for longer ones. */
+/* The tables of rotary angles: longrope has one for contexts of up to the original length and one for longer ones;
+ * layers with a window may have the second. */
 static inline int rope_tables(const struct model_config *c)
 {
-    return c->rope_scaling == ROPE_LONGROPE ? 2 : 1;
+    return c->rope_scaling == ROPE_LONGROPE || c->rope_theta_window > 0 ? 2 : 1;
 }
 
 static inline int rope_table(const struct model_config *c, int n_tokens)

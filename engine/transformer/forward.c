@@ -4,6 +4,8 @@
  *     x += o(attend(rope(norm(qkv(rmsnorm(x))))))  per layer
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
+ * Gemma's gate is a GELU, and what is added is normed first.
+ *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
  * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
  * (repeat.c), a third span gives its keys their scores. Layers with a window keep their last rows whole, so nothing is
@@ -283,14 +285,16 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
     struct mat normed = mat_of(f->normed, be->dtype, f->pass.n, c->d_model);
     struct mat qkv = mat_of(f->qkv, be->dtype, f->pass.n, (c->n_heads + 2 * c->n_kv_heads) * c->head_dim);
 
-    be->rmsnorm(be, normed, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->layer[layer].norm_attention,
-                c->norm_eps);
+    be->rmsnorm(be, normed, mat_of(f->x, DTYPE_F32, f->pass.n, c->d_model), e->layer[layer].norm_attention, c->norm_eps,
+                GEMM_SET);
     be->gemm(be, qkv, normed, e->layer[layer].qkv, e->layer[layer].qkv_bias, GEMM_SET);
+    const bool second = c->rope_theta_window > 0 && model_window(c, layer);
+    const size_t table = second ? (size_t)e->plan.max_positions * (size_t)(c->rotary / 2) : 0;
     const struct rope_job rope = { .qkv = qkv,
                                    .position = f->pass.device.position,
                                    .slot = f->pass.device.slot,
-                                   .cos = model_rotates(c, layer) ? f->cos : NULL,
-                                   .sin = f->sin,
+                                   .cos = model_rotates(c, layer) ? f->cos + table : NULL,
+                                   .sin = f->sin + table,
                                    .rotary = c->rotary,
                                    .q_norm = e->layer[layer].q_norm,
                                    .k_norm = e->layer[layer].k_norm,
@@ -308,6 +312,23 @@ static void fill_cache(const struct forward *f, const struct forward_job *job, i
         save_queries(f, job->window, layer);
 }
 
+/* A product and the norm of it; NULL: none. */
+struct addition {
+    const struct weight *weight;
+    const float *bias, *norm;
+};
+
+/* x += what it is of `in` */
+static void add_product(const struct forward *f, struct mat x, struct mat in, struct addition a)
+{
+    struct backend *be = f->engine->backend;
+    struct mat added = mat_of(f->picked, DTYPE_F32, x.rows, x.cols);
+
+    be->gemm(be, a.norm ? added : x, in, a.weight, a.bias, a.norm ? GEMM_SET : GEMM_ADD);
+    if (a.norm)
+        be->rmsnorm(be, x, added, a.norm, f->engine->config.norm_eps, GEMM_ADD);
+}
+
 static void run_mlp(const struct forward *f, const struct layer *w, struct mat x, struct mat normed)
 {
     const struct model_config *c = &f->engine->config;
@@ -316,8 +337,8 @@ static void run_mlp(const struct forward *f, const struct layer *w, struct mat x
                mlp = mat_of(f->mlp, be->dtype, x.rows, c->d_ff);
 
     be->gemm(be, gate_up, normed, w->gate_up, w->gate_up_bias, GEMM_SET);
-    be->silu_mul(be, mlp, gate_up);
-    be->gemm(be, x, mlp, w->down, w->down_bias, GEMM_ADD);
+    be->gate_mul(be, mlp, gate_up, c->gelu ? GATE_GELU : GATE_SILU);
+    add_product(f, x, mlp, (struct addition){ w->down, w->down_bias, w->after_mlp });
 }
 
 static void run_experts(const struct forward *f, const struct layer *w, struct mat x, struct mat normed)
@@ -344,8 +365,9 @@ static void finish_layer(struct forward *f, const struct forward_job *job, int l
     struct mat x = mat_of(f->x, DTYPE_F32, n, c->d_model), normed = mat_of(f->normed, be->dtype, n, c->d_model);
 
     attend(f, job, layer);
-    be->gemm(be, x, mat_of(f->attended, be->dtype, n, c->n_heads * c->head_dim), w->o, w->o_bias, GEMM_ADD);
-    be->rmsnorm(be, normed, x, w->norm_mlp, c->norm_eps);
+    add_product(f, x, mat_of(f->attended, be->dtype, n, c->n_heads * c->head_dim),
+                (struct addition){ w->o, w->o_bias, w->after_attention });
+    be->rmsnorm(be, normed, x, w->norm_mlp, c->norm_eps, GEMM_SET);
     if (w->router)
         run_experts(f, w, x, normed);
     else
@@ -387,7 +409,8 @@ static struct mat norm_output(const struct forward *f, float *x, int n)
     const struct engine *e = f->engine;
     struct mat normed = mat_of(f->normed, e->backend->dtype, n, e->config.d_model);
 
-    e->backend->rmsnorm(e->backend, normed, mat_of(x, DTYPE_F32, n, e->config.d_model), e->norm, e->config.norm_eps);
+    e->backend->rmsnorm(e->backend, normed, mat_of(x, DTYPE_F32, n, e->config.d_model), e->norm, e->config.norm_eps,
+                        GEMM_SET);
     return normed;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/model/model_internal.h"
 #include "engine/transformer/engine_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,6 +183,7 @@ static int load_attention(struct loader *l, int i, struct err *err)
         load_vector(l, (struct group){ TENSOR_Q_BIAS, 3 }, i, &to->qkv_bias, err) ||
         load_vector(l, (struct group){ TENSOR_Q_NORM, 1 }, i, &to->q_norm, err) ||
         load_vector(l, (struct group){ TENSOR_K_NORM, 1 }, i, &to->k_norm, err) ||
+        load_vector(l, (struct group){ TENSOR_AFTER_ATTENTION, 1 }, i, &to->after_attention, err) ||
         load_vector(l, (struct group){ TENSOR_O_BIAS, 1 }, i, &to->o_bias, err))
         return err->code;
     to->qkv = load_weight(l, group_qkv(&l->engine->config), i, err);
@@ -218,7 +220,8 @@ static int load_mlp(struct loader *l, int i, struct err *err)
 {
     struct layer *to = &l->engine->layer[i];
 
-    if (load_vector(l, (struct group){ TENSOR_MLP_NORM, 1 }, i, &to->norm_mlp, err))
+    if (load_vector(l, (struct group){ TENSOR_MLP_NORM, 1 }, i, &to->norm_mlp, err) ||
+        load_vector(l, (struct group){ TENSOR_AFTER_MLP, 1 }, i, &to->after_mlp, err))
         return err->code;
     if (model_has(&l->engine->config, TENSOR_ROUTER))
         return load_experts(l, i, err);
@@ -247,8 +250,14 @@ static int load_factors(struct loader *l, struct err *err)
     for (size_t i = 0; i < D; i++)
         v[i] = (float)((double)v[i] / m[DIVIDE_LOGITS]);
     e->backend->write(e->backend, e->norm, v, bytes);
+    double scale = m[MULTIPLY_EMBEDDING] / m[MULTIPLY_RESIDUAL];
+    int exponent;
+    if (e->config.round_embedding && e->backend->dtype == DTYPE_BF16) { // to its 8 bits
+        scale = frexp(scale, &exponent);
+        scale = ldexp(rint(scale * 256), exponent - 8);
+    }
     for (size_t i = 0; i < D; i++)
-        v[i] = (float)(m[MULTIPLY_EMBEDDING] / m[MULTIPLY_RESIDUAL]);
+        v[i] = (float)scale;
     e->scale = e->backend->alloc(e->backend, bytes, err);
     if (e->scale)
         e->backend->write(e->backend, e->scale, v, bytes);
@@ -304,8 +313,8 @@ int weights_load(struct engine *e, struct err *err)
 
 static void free_layer(struct backend *be, struct layer *l, int n_experts)
 {
-    float *vectors[] = { l->norm_attention, l->norm_mlp, l->q_norm,       l->k_norm,
-                         l->qkv_bias,       l->o_bias,   l->gate_up_bias, l->down_bias };
+    float *vectors[] = { l->norm_attention, l->after_attention, l->norm_mlp, l->after_mlp,    l->q_norm,
+                         l->k_norm,         l->qkv_bias,        l->o_bias,   l->gate_up_bias, l->down_bias };
 
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)
         be->free(be, vectors[i]);
@@ -346,9 +355,11 @@ static size_t vector_bytes(const struct model_config *c, struct group g)
 
 static size_t layer_vectors(const struct model_config *c)
 {
-    static const struct group vectors[] = { { TENSOR_ATTENTION_NORM, 1 }, { TENSOR_MLP_NORM, 1 }, { TENSOR_Q_NORM, 1 },
-                                            { TENSOR_K_NORM, 1 },         { TENSOR_Q_BIAS, 3 },   { TENSOR_O_BIAS, 1 },
-                                            { TENSOR_GATE_BIAS, 2 },      { TENSOR_DOWN_BIAS, 1 } };
+    static const struct group vectors[] = { { TENSOR_ATTENTION_NORM, 1 },  { TENSOR_MLP_NORM, 1 },
+                                            { TENSOR_Q_NORM, 1 },          { TENSOR_K_NORM, 1 },
+                                            { TENSOR_Q_BIAS, 3 },          { TENSOR_O_BIAS, 1 },
+                                            { TENSOR_GATE_BIAS, 2 },       { TENSOR_DOWN_BIAS, 1 },
+                                            { TENSOR_AFTER_ATTENTION, 1 }, { TENSOR_AFTER_MLP, 1 } };
     size_t bytes = 0;
 
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)

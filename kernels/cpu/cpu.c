@@ -149,7 +149,7 @@ static void fill_ops(struct backend *be)
     be->embed = cpu_embed;
     be->rmsnorm = cpu_rmsnorm;
     be->rope = cpu_rope;
-    be->silu_mul = cpu_silu_mul;
+    be->gate_mul = cpu_gate_mul;
     be->moe = cpu_moe;
     be->best = cpu_best;
     be->draw = cpu_draw;

@@ -63,9 +63,9 @@ int cpu_choose(struct cpu *c, const char *dtype, struct err *err) MUST_CHECK;
 void cpu_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
               enum gemm_into into);
 void cpu_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids);
-void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps);
+void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps, enum gemm_into into);
 void cpu_rope(struct backend *be, const struct rope_job *job);
-void cpu_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
+void cpu_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate);
 void cpu_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
 void cpu_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,
               const struct draw_job *job);

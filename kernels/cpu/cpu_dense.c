@@ -46,12 +46,16 @@ void cpu_embed(struct backend *be, struct mat out, struct mat table, const int32
         c->rows->widen(cpu_row(out, t), cpu_row(table, ids[t]), table.type, out.cols);
 }
 
-void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps)
+void cpu_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps, enum gemm_into into)
 {
     const struct cpu *c = cpu_of(be);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, x.rows))
-    for (int t = 0; t < x.rows; t++)
-        c->rows->rmsnorm(cpu_row(out, t), out.type, cpu_row(x, t), DTYPE_F32, w, eps, x.cols);
+    for (int t = 0; t < x.rows; t++) {
+        void *to = into == GEMM_ADD ? cpu_row(x, t) : cpu_row(out, t);
+        c->rows->rmsnorm(to, out.type, cpu_row(x, t), DTYPE_F32, w, eps, x.cols);
+        if (into == GEMM_ADD)
+            c->rows->blend(cpu_row(out, t), 1, to, 1, x.cols);
+    }
 }
 
 /* Writes one head of a token to `to`: normalised unless norm is NULL, its first columns rotated. */
@@ -105,13 +109,13 @@ void cpu_rope(struct backend *be, const struct rope_job *job)
         rope_token(c->rows, job, t);
 }
 
-void cpu_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
+void cpu_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate)
 {
     const struct cpu *c = cpu_of(be);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, out.rows))
     for (int t = 0; t < out.rows; t++) {
-        const char *gate = cpu_row(gate_up, t);
-        c->rows->silu_mul(cpu_row(out, t), gate, gate + (size_t)out.cols * dtype_size(out.type), out.type, out.cols);
+        const char *x = cpu_row(gate_up, t);
+        c->rows->gate_mul(cpu_row(out, t), x, x + (size_t)out.cols * dtype_size(out.type), out.type, out.cols, gate);
     }
 }
 

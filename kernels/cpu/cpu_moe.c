@@ -95,7 +95,7 @@ static void run_expert(struct cpu *c, struct mat x, struct mat normed, const str
     for (int i = 0; i < n; i++)
         memcpy((char *)m->in + (size_t)i * row, cpu_row(normed, mine[i]), row);
     cpu_gemm(be, gate_up, in, experts->gate_up[e], NULL, GEMM_SET);
-    cpu_silu_mul(be, hidden, gate_up);
+    cpu_gate_mul(be, hidden, gate_up, GATE_SILU);
     cpu_gemm(be, out, hidden, experts->down[e], NULL, GEMM_SET);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, n))
     for (int i = 0; i < n; i++) {

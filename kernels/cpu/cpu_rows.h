@@ -59,7 +59,7 @@ struct row_ops {
     void (*rmsnorm)(void *out, enum dtype to, const void *x, enum dtype from, const float *w, float eps, int n);
     /* pairs are columns i and i + K/2; cos and sin (K / 2); an f32 row may become bf16 */
     void (*rotate)(void *out, enum dtype to, const void *x, enum dtype from, const float *cos, const float *sin, int K);
-    void (*silu_mul)(void *out, const void *gate, const void *up, enum dtype type, int n);
+    void (*gate_mul)(void *out, const void *x, const void *up, enum dtype type, int n, enum gate gate);
     struct best (*best)(const float *x, int n);
     /* weight = softmax_weight() of each logit; returns their sum, added in order */
     double (*weights)(float *weight, const float *logit, int n, float largest, float inverse);

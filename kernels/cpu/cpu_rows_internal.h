@@ -201,22 +201,27 @@ static void rotate(void *out, enum dtype to, const void *x, enum dtype from, con
         rotate_as(out, DTYPE_F32, x, DTYPE_F32, cos, sin, K);
 }
 
-INLINE void silu_mul_as(void *out, const void *gate, const void *up, enum dtype type, int n)
+INLINE void gate_mul_as(void *out, const void *gate, const void *up, enum dtype type, int n, bool gelu)
 {
-    const float log2_e = 1.44269504f;
+    const float log2_e = 1.44269504f, steep = (float)GELU_STEEP, cube = (float)GELU_CUBE;
 #pragma omp simd
     for (int i = 0; i < n; i++) {
-        float g = get(gate, type, i), e = exp2_of((g < 0 ? g : -g) * log2_e); // e^-|g|
+        float g = get(gate, type, i), y = gelu ? steep * (g + cube * g * g * g) : g;
+        float e = exp2_of((y < 0 ? y : -y) * log2_e); // e^-|y|
         put(out, type, i, (g < 0 ? g * e : g) / (1 + e) * get(up, type, i));
     }
 }
 
-static void silu_mul(void *out, const void *gate, const void *up, enum dtype type, int n)
+static void gate_mul(void *out, const void *x, const void *up, enum dtype type, int n, enum gate gate)
 {
-    if (type == DTYPE_BF16)
-        silu_mul_as(out, gate, up, DTYPE_BF16, n);
+    if (gate == GATE_GELU && type == DTYPE_BF16)
+        gate_mul_as(out, x, up, DTYPE_BF16, n, true);
+    else if (gate == GATE_GELU)
+        gate_mul_as(out, x, up, DTYPE_F32, n, true);
+    else if (type == DTYPE_BF16)
+        gate_mul_as(out, x, up, DTYPE_BF16, n, false);
     else
-        silu_mul_as(out, gate, up, DTYPE_F32, n);
+        gate_mul_as(out, x, up, DTYPE_F32, n, false);
 }
 
 /* The largest and second largest of each of BEST_LANES interleaved sequences; best() reduces them. */
@@ -536,7 +541,7 @@ const struct row_ops ROWS = {
     .scale_to = scale_to,
     .rmsnorm = rmsnorm,
     .rotate = rotate,
-    .silu_mul = silu_mul,
+    .gate_mul = gate_mul,
     .best = best,
     .weights = weights,
     .layernorm = layernorm,

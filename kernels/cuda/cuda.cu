@@ -301,7 +301,7 @@ static void fill_ops(struct backend *be)
     be->embed = cuda_embed;
     be->rmsnorm = cuda_rmsnorm;
     be->rope = cuda_rope;
-    be->silu_mul = cuda_silu_mul;
+    be->gate_mul = cuda_gate_mul;
     be->moe = cuda_moe;
     be->best = cuda_best;
     be->draw = cuda_draw;

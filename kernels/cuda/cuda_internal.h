@@ -234,9 +234,9 @@ cuda_bytes_fn cuda_attend_bytes;
 /* cuda_rows.cu */
 void cuda_repeat(struct backend *be, void *dst, size_t pitch, int n, const void *host, size_t bytes);
 void cuda_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids);
-void cuda_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps);
+void cuda_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps, enum gemm_into into);
 void cuda_rope(struct backend *be, const struct rope_job *job);
-void cuda_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
+void cuda_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate);
 void cuda_copy_slots(struct backend *be, const struct kv_store *store, const struct kv_shape *shape,
                      const struct slot_copy *copy);
 

@@ -1,5 +1,5 @@
-/* cuda_rows.cu - ops that go row by row: embedding, rmsnorm, rotary embedding with the KV write, silu; and copies of
- * rows.
+/* cuda_rows.cu - ops that go row by row: embedding, rmsnorm, rotary embedding with the KV write, the gate; and copies
+ * of rows.
  *
  * Every kernel is bound by memory: it reads its input once and writes its output once, 16 bytes per thread where
  * addresses allow it. A row's bits depend only on the row.
@@ -43,7 +43,7 @@ void cuda_embed(struct backend *be, struct mat out, struct mat table, const int3
 
 /* One block per row; it reads the row twice, the second time from the first-level cache. */
 /* registers <= 32 */
-template <typename T>
+template <typename T, bool ADD>
 __global__ void __launch_bounds__(ROW_THREADS)
     rmsnorm_row(const struct mat out, const struct mat x, const float *w, float eps, bool aligned)
 {
@@ -65,20 +65,27 @@ __global__ void __launch_bounds__(ROW_THREADS)
         load_some(weight, w + i, x.cols - i, aligned);
         for (int j = 0; j < EIGHT; j++)
             v[j] = v[j] * scale * weight[j];
+        if constexpr (ADD) {
+            load_some(weight, to + i, x.cols - i, aligned);
+            for (int j = 0; j < EIGHT; j++)
+                v[j] += weight[j];
+        }
         store_some(to + i, v, x.cols - i, aligned);
     }
 }
 
-void cuda_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps)
+void cuda_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps, enum gemm_into into)
 {
     struct cuda *c = cuda_of(be);
     const bool aligned = is_aligned(out) && is_aligned(x) && is_aligned(w, 0);
     const dim3 grid((unsigned)x.rows);
 
-    if (out.type == DTYPE_F32)
-        LAUNCH(c, (rmsnorm_row<float>), grid, ROW_THREADS, 0, out, x, w, eps, aligned);
+    if (into == GEMM_ADD)
+        LAUNCH(c, (rmsnorm_row<float, true>), grid, ROW_THREADS, 0, out, x, w, eps, aligned);
+    else if (out.type == DTYPE_F32)
+        LAUNCH(c, (rmsnorm_row<float, false>), grid, ROW_THREADS, 0, out, x, w, eps, aligned);
     else
-        LAUNCH(c, (rmsnorm_row<uint16_t>), grid, ROW_THREADS, 0, out, x, w, eps, aligned);
+        LAUNCH(c, (rmsnorm_row<uint16_t, false>), grid, ROW_THREADS, 0, out, x, w, eps, aligned);
 }
 
 /* ---- rope and the KV write ----------------------------------------------- */
@@ -205,13 +212,13 @@ void cuda_rope(struct backend *be, const struct rope_job *job)
         LAUNCH(c, (rope_heads<uint16_t>), grid, ROW_THREADS, 0, *job, lanes, aligned);
 }
 
-/* ---- silu ---------------------------------------------------------------- */
+/* ---- the MLP's gate -------------------------------------------------------- */
 
 /* Row blockIdx.x, eight columns per thread. */
 /* registers <= 32 */
-template <typename T>
+template <typename T, enum gate GATE>
 __global__ void __launch_bounds__(ROW_THREADS)
-    silu_mul_row(const struct mat out, const struct mat gate_up, bool aligned)
+    gate_mul_row(const struct mat out, const struct mat gate_up, bool aligned)
 {
     const int i = ((int)blockIdx.y * ROW_THREADS + (int)threadIdx.x) * EIGHT, left = out.cols - i;
     const T *gate = row_of<T>(gate_up, blockIdx.x) + i;
@@ -221,22 +228,28 @@ __global__ void __launch_bounds__(ROW_THREADS)
         return;
     load_some(x, gate, left, aligned);
     load_some(up, gate + out.cols, left, aligned);
-    for (int j = 0; j < EIGHT; j++)
-        x[j] = x[j] / (1 + expf(-x[j])) * up[j];
+    for (int j = 0; j < EIGHT; j++) {
+        const float y = GATE == GATE_GELU ? (float)GELU_STEEP * (x[j] + (float)GELU_CUBE * x[j] * x[j] * x[j]) : x[j];
+        x[j] = x[j] / (1 + expf(-y)) * up[j];
+    }
     store_some(row_of<T>(out, blockIdx.x) + i, x, left, aligned);
 }
 
-void cuda_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
+void cuda_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate)
 {
     struct cuda *c = cuda_of(be);
     const bool aligned =
         is_aligned(out) && is_aligned(gate_up) && is_aligned(NULL, (size_t)out.cols * dtype_size(out.type));
     const dim3 grid((unsigned)out.rows, cuda_pieces((size_t)out.cols, ROW_THREADS * EIGHT));
 
-    if (out.type == DTYPE_F32)
-        LAUNCH(c, (silu_mul_row<float>), grid, ROW_THREADS, 0, out, gate_up, aligned);
+    if (gate == GATE_GELU && out.type == DTYPE_F32)
+        LAUNCH(c, (gate_mul_row<float, GATE_GELU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
+    else if (gate == GATE_GELU)
+        LAUNCH(c, (gate_mul_row<uint16_t, GATE_GELU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
+    else if (out.type == DTYPE_F32)
+        LAUNCH(c, (gate_mul_row<float, GATE_SILU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
     else
-        LAUNCH(c, (silu_mul_row<uint16_t>), grid, ROW_THREADS, 0, out, gate_up, aligned);
+        LAUNCH(c, (gate_mul_row<uint16_t, GATE_SILU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
 }
 
 /* ---- moves --------------------------------------------------------------- */

@@ -68,7 +68,7 @@ struct backend *reference_open(enum dtype dtype, struct err *err)
         .embed = reference_embed,
         .rmsnorm = reference_rmsnorm,
         .rope = reference_rope,
-        .silu_mul = reference_silu_mul,
+        .gate_mul = reference_gate_mul,
         .moe = reference_moe,
         .best = reference_best,
         .draw = reference_draw,

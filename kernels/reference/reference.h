@@ -81,9 +81,10 @@ struct weight_bytes reference_weight_bytes(struct backend *be, int out, int in);
 void reference_gemm(struct backend *be, struct mat out, struct mat x, const struct weight *w, const float *bias,
                     enum gemm_into into);
 void reference_embed(struct backend *be, struct mat out, struct mat table, const int32_t *ids);
-void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps);
+void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps,
+                       enum gemm_into into);
 void reference_rope(struct backend *be, const struct rope_job *job);
-void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up);
+void reference_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate);
 void reference_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts);
 void reference_best(struct backend *be, struct best *best, struct mat x, const struct weight *head);
 void reference_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const struct weight *head,

@@ -77,16 +77,16 @@ void reference_embed(struct backend *be, struct mat out, struct mat table, const
     }
 }
 
-void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps)
+void reference_rmsnorm(struct backend *be, struct mat out, struct mat x, const float *w, float eps, enum gemm_into into)
 {
-    assert(x.type == DTYPE_F32 && out.type == be->dtype);
+    assert(x.type == DTYPE_F32 && out.type == (into == GEMM_ADD ? DTYPE_F32 : be->dtype));
     for (int t = 0; t < x.rows; t++) {
         double squares = 0;
         for (int i = 0; i < x.cols; i++)
             squares += mat_get(x, t, i) * mat_get(x, t, i);
         double scale = 1 / sqrt(squares / x.cols + (double)eps);
         for (int i = 0; i < x.cols; i++)
-            mat_put(out, t, i, mat_get(x, t, i) * scale * (double)w[i]);
+            mat_put(out, t, i, (into == GEMM_ADD ? mat_get(out, t, i) : 0) + mat_get(x, t, i) * scale * (double)w[i]);
     }
 }
 
@@ -133,17 +133,17 @@ void reference_rope(struct backend *be, const struct rope_job *job)
     }
 }
 
-static double silu(double x)
+static double gate_of(enum gate gate, double x)
 {
-    return x / (1 + exp(-x));
+    return x / (1 + exp(gate == GATE_GELU ? -GELU_STEEP * (x + GELU_CUBE * x * x * x) : -x));
 }
 
-void reference_silu_mul(struct backend *be, struct mat out, struct mat gate_up)
+void reference_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate)
 {
     assert(out.type == be->dtype && gate_up.type == be->dtype);
     for (int t = 0; t < out.rows; t++)
         for (int i = 0; i < out.cols; i++)
-            mat_put(out, t, i, silu(mat_get(gate_up, t, i)) * mat_get(gate_up, t, out.cols + i));
+            mat_put(out, t, i, gate_of(gate, mat_get(gate_up, t, i)) * mat_get(gate_up, t, out.cols + i));
 }
 
 /* ---- experts ----------------------------------------------------------- */
@@ -178,7 +178,7 @@ static void add_expert(struct backend *be, struct mat x, struct mat normed, int 
 {
     for (int o = 0; o < gate_up.cols; o++)
         mat_put(gate_up, 0, o, product(be, normed, t, experts->gate_up[e], o));
-    reference_silu_mul(be, hidden, gate_up);
+    reference_gate_mul(be, hidden, gate_up, GATE_SILU);
     for (int o = 0; o < x.cols; o++)
         mat_put(x, t, o, mat_get(x, t, o) + weight * product(be, hidden, 0, experts->down[e], o));
 }

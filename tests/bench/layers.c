@@ -114,12 +114,12 @@ static void run(struct bench *b, const char *name, const struct call *c)
 
 static void call_rmsnorm(struct bench *b, const struct call *c)
 {
-    b->be->rmsnorm(b->be, c->to, c->x, c->norm, 1e-5f);
+    b->be->rmsnorm(b->be, c->to, c->x, c->norm, 1e-5f, GEMM_SET);
 }
 
 static void call_silu(struct bench *b, const struct call *c)
 {
-    b->be->silu_mul(b->be, c->to, c->x);
+    b->be->gate_mul(b->be, c->to, c->x, GATE_SILU);
 }
 
 static void call_columns(struct bench *b, const struct call *c)
@@ -140,7 +140,7 @@ static void run_rows(struct bench *b)
     struct mat gated = random_mat(b, z->rows, z->mlp, b->be->dtype);
 
     run(b, "rmsnorm", &(struct call){ .run = call_rmsnorm, .x = x, .to = out, .norm = norm.at });
-    run(b, "silu_mul", &(struct call){ .run = call_silu, .x = gate_up, .to = gated });
+    run(b, "gate_mul", &(struct call){ .run = call_silu, .x = gate_up, .to = gated });
     const struct mat all[] = { x, out, norm, gate_up, gated };
     for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
         forget(b, all[i]);

@@ -26,7 +26,7 @@ ATTAINABLE = {"flop": 0.7924, "bytes": 0.8792}
 # and with so much less all ops together take the 10.92 s of the job that is not timed. A question alone: from its
 # products of 32 rows.
 SHARE = {("question", "gemm"): 0.31, "gemm": 0.99, "attend text": 0.60, "attend shared": 0.38, "attend own": 0.34,
-         "column_stats": 0.36, "moe": 0.31, "best": 0.83, "silu_mul": 0.93, "rmsnorm": 0.88, "rope": 0.52, "gather": 0.94,
+         "column_stats": 0.36, "moe": 0.31, "best": 0.83, "gate_mul": 0.93, "rmsnorm": 0.88, "rope": 0.52, "gather": 0.94,
          "copy": 0.83, "quantise": 0.155, "dequantise": 0.38, "key_norms": 0.87, "key_cosines": 0.34, "top_k": 0.16,
          "joint_counts": 0.025}
 BANDWIDTH_SHARE = 0.5  # of the small ones
@@ -151,7 +151,7 @@ class Job:
                 self.moe(n)
             else:
                 self.gemm(n, 2 * m["F"], m["D"])
-                self.op("silu_mul", 0, n * 3 * m["F"] * e)
+                self.op("gate_mul", 0, n * 3 * m["F"] * e)
                 self.gemm(n, m["D"], m["F"], add=True)
 
     def moe(self, n):

@@ -72,14 +72,14 @@ static void run_rmsnorm(struct bench *b)
 {
     struct mat out = own_mat(b, "out", ROWS, COLS), x = f32_mat(b, "x", ROWS, COLS);
 
-    b->be->rmsnorm(b->be, out, x, f32(b, "w", COLS), 1e-5f);
+    b->be->rmsnorm(b->be, out, x, f32(b, "w", COLS), 1e-5f, GEMM_SET);
 }
 
 static void run_silu(struct bench *b)
 {
     struct mat out = own_mat(b, "out", ROWS, COLS);
 
-    b->be->silu_mul(b->be, out, own_mat(b, "gate_up", ROWS, 2 * COLS));
+    b->be->gate_mul(b->be, out, own_mat(b, "gate_up", ROWS, 2 * COLS), GATE_SILU);
 }
 
 static void run_rope(struct bench *b)
@@ -231,7 +231,7 @@ static const struct {
 } ops[] = {
     { "embed", run_embed },
     { "rmsnorm", run_rmsnorm },
-    { "silu_mul", run_silu },
+    { "gate_mul", run_silu },
     { "rope", run_rope },
     { "copy_slots", run_copy_slots },
     { "key_norms and key_cosines", run_keys },

@@ -278,13 +278,24 @@ static void *rmsnorm_on(struct backend *be, struct shape s)
     float *x = numbers(be, "x", count(s.rows, s.in)), *w = numbers(be, "norm", (size_t)s.in);
     void *out = stored_space(be, count(s.rows, s.in));
 
-    be->rmsnorm(be, stored_mat(be, out, s.rows, s.in), mat_of(x, s.rows, s.in), w, 1e-5f);
+    be->rmsnorm(be, stored_mat(be, out, s.rows, s.in), mat_of(x, s.rows, s.in), w, 1e-5f, GEMM_SET);
     be->free(be, x);
     be->free(be, w);
     return out;
 }
 
-static void *silu_on(struct backend *be, struct shape s)
+static void *add_norm_on(struct backend *be, struct shape s)
+{
+    float *x = numbers(be, "x", count(s.rows, s.in)), *w = numbers(be, "w", (size_t)s.in),
+          *out = numbers(be, "out", count(s.rows, s.in));
+
+    be->rmsnorm(be, mat_of(out, s.rows, s.in), mat_of(x, s.rows, s.in), w, 1e-5f, GEMM_ADD);
+    be->free(be, x);
+    be->free(be, w);
+    return out;
+}
+
+static void *gate_on(struct backend *be, struct shape s, enum gate gate)
 {
     float *host = host_numbers("gate_up", 2 * count(s.rows, s.in));
 
@@ -292,7 +303,7 @@ static void *silu_on(struct backend *be, struct shape s)
     if (s.in > 1)
         host[1] = -200;
     void *x = stored_from(be, host, 2 * count(s.rows, s.in)), *out = stored_space(be, count(s.rows, s.in));
-    be->silu_mul(be, stored_mat(be, out, s.rows, s.in), stored_mat(be, x, s.rows, 2 * s.in));
+    be->gate_mul(be, stored_mat(be, out, s.rows, s.in), stored_mat(be, x, s.rows, 2 * s.in), gate);
     be->free(be, x);
     free(host);
     return out;
@@ -311,8 +322,11 @@ static void check_row_ops(const struct pair *p)
                         text_of(what, "embed", s));
         same_stored(p, (struct results){ rmsnorm_on(p->want, s), rmsnorm_on(p->got, s), n }, within,
                     text_of(what, "rmsnorm", s));
-        same_stored(p, (struct results){ silu_on(p->want, s), silu_on(p->got, s), n }, within,
-                    text_of(what, "silu_mul", s));
+        for (enum gate gate = GATE_SILU; gate <= GATE_GELU; gate++)
+            same_stored(p, (struct results){ gate_on(p->want, s, gate), gate_on(p->got, s, gate), n }, within,
+                        text_of(what, "gate_mul", s));
+        same_floats(p, (struct results){ add_norm_on(p->want, s), add_norm_on(p->got, s), n }, within,
+                    text_of(what, "rmsnorm, added", s));
     }
 }
 
@@ -341,8 +355,8 @@ static void run_pitched(struct backend *be, int which, void *out[3])
 
     pair.pitch += which == 0 ? PITCH : 0;
     be->embed(be, pitched(mat_of(embedded, PITCHED_ROWS, PITCHED_COLS), which == 1), from, ids);
-    be->rmsnorm(be, pitched(stored_mat(be, normed, PITCHED_ROWS, PITCHED_COLS), which == 1), from, w, 1e-5f);
-    be->silu_mul(be, pitched(stored_mat(be, product, PITCHED_ROWS, PITCHED_COLS), which == 1), pair);
+    be->rmsnorm(be, pitched(stored_mat(be, normed, PITCHED_ROWS, PITCHED_COLS), which == 1), from, w, 1e-5f, GEMM_SET);
+    be->gate_mul(be, pitched(stored_mat(be, product, PITCHED_ROWS, PITCHED_COLS), which == 1), pair, GATE_SILU);
     must_sync(be);
     void *inputs[] = { x, w, gate_up, ids };
     for (int i = 0; i < 4; i++)
@@ -361,7 +375,7 @@ static void check_pitches(const struct pair *p)
         run_pitched(p->got, which, got);
         same_floats(p, (struct results){ want[0], got[0], N }, EXACT, "embed, rows apart");
         same_stored(p, (struct results){ want[1], got[1], N }, within, "rmsnorm, rows apart");
-        same_stored(p, (struct results){ want[2], got[2], N }, within, "silu_mul, rows apart");
+        same_stored(p, (struct results){ want[2], got[2], N }, within, "gate_mul, rows apart");
     }
 }
 

@@ -56,11 +56,11 @@ Test(model_family, others_are_refused_with_the_reason)
         { "falcon_h1", "layers with a state in place of keys and values are not computed" },
         { "gemma", "its norms and activation differ from Llama's and are not computed" },
         { "gemma2", "soft-capped scores are not computed" },
-        { "gemma3_text", "layers with a sliding window between others without are not computed" },
-        { "gemma4", "layers with a sliding window between others without are not computed" },
+        { "gemma3n", "layers that share keys and values with others are not computed" },
+        { "gemma4", "heads whose width differs from layer to layer are not computed" },
         { "glm4", "norms after attention and MLP are not computed" },
         { "glm4_moe", "a router that weighs experts by sigmoids is not computed" },
-        { "gpt_oss", "layers with a sliding window between others without are not computed" },
+        { "gpt_oss", "sinks of attention are not computed" },
         { "granitemoe", "experts that lie in one tensor are not read" },
         { "granitemoehybrid", "layers with a state in place of keys and values are not computed" },
         { "kimi_k2", "attention over a latent of keys and values (MLA) is not computed" },
@@ -136,6 +136,32 @@ Test(model_family, a_window_counts_where_layers_use_it)
     const struct model_config phi = config_of("phi3", ",\"sliding_window\":2047");
     cr_assert(phi.window == 2047 && model_short(&phi) == 1023);
     cr_assert(model_limit(&phi, 1023) == 2047 && model_limit(&phi, 1024) == phi.max_tokens);
+}
+
+Test(model_family, gemma_rotates_layers_with_a_window_by_another_base)
+{
+    static const char *const same[] = {
+        ",\"rope_scaling\":{\"rope_type\":\"linear\",\"factor\":8},\"sliding_window_pattern\":3",
+        ",\"rope_theta\":1e6,\"rope_local_base_freq\":1e4,\"sliding_window_pattern\":3,\"rope_parameters\":{"
+        "\"full_attention\":{\"rope_type\":\"linear\",\"factor\":8},\"sliding_attention\":{\"rope_theta\":1e4}}",
+        ",\"text_config\":{" SHAPE ",\"rope_scaling\":{\"type\":\"linear\",\"factor\":8},\"layer_types\":["
+        "\"sliding_attention\",\"sliding_attention\",\"full_attention\",\"sliding_attention\"]}",
+    };
+
+    for (size_t i = 0; i < sizeof(same) / sizeof(*same); i++) {
+        struct model_config c = config_of(i < 2 ? "gemma3_text" : "gemma3", same[i]);
+        cr_assert(c.rope_theta == 1e6 && c.rope_theta_window == 1e4 && c.rope_factor == 8, "%zu", i);
+        cr_assert(c.rope_scaling == ROPE_LINEAR && c.window == 4096 && c.head_dim == 256 && c.tied && c.gelu);
+        cr_assert(c.multiplier[MULTIPLY_SCORES] == 1 / 16.0 && c.multiplier[MULTIPLY_EMBEDDING] == sqrt(c.d_model));
+        for (int l = 0; l < 4; l++)
+            cr_assert_eq(model_window(&c, l), l == 2 ? 0 : 4096, "%zu %d", i, l);
+    }
+    cr_assert_eq(config_of("gemma3_text", ",\"sliding_window\":9000").window, 9000); /* for its base */
+    refuses("gemma3_text", ",\"hidden_activation\":\"silu\"", "activation 'silu' is not supported");
+    refuses("gemma3_text", ",\"query_pre_attn_scalar\":0", "field 'query_pre_attn_scalar' is not above 0");
+    refuses("gemma3_text", ",\"rope_parameters\":{\"sliding_attention\":{\"type\":\"linear\",\"factor\":2}}",
+            "the rotary embedding of layers with a window is scaled");
+    refuses("gemma3_text", ",\"sliding_window_pattern\":-1", "field 'sliding_window_pattern' is -1, not a count");
 }
 
 Test(model_family, biases_are_roles)

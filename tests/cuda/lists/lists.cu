@@ -233,7 +233,7 @@ static void attend(struct program *p, enum attn_kind kind, std::istringstream &i
 {
     struct work w = read_spans(in, kind, p->G);
     struct attn_job job = {};
-    struct attend_list *l = &p->c->lists[kind];
+    struct attend_list *l = &p->c->lists[kind][0];
     uint64_t launches = p->c->n_launches, blocks = p->c->n_blocks;
     int made = l->n_made, longest = 0;
 
@@ -248,7 +248,7 @@ static void attend(struct program *p, enum attn_kind kind, std::istringstream &i
     p->be->attend(p->be, &job);
     for (const struct attn_span &span : w.span)
         longest = std::max(longest, span.n_rows * p->H / p->G);
-    check_list(job, *l, attend_has_tensor(p->c) ? attend_tensor_rows(longest) : (int)PLAIN_ROWS);
+    check_list(job, *l, attend_has_tensor(p->c) ? attend_tensor_rows(longest, p->K) : (int)PLAIN_ROWS);
     blocks = p->c->n_blocks - blocks;
     if (blocks != blocks_of(p->c, job, *l))
         stop("the grids are not the list", (int)blocks, l->n_items + l->n_merges);
@@ -270,10 +270,10 @@ static void other_ops(struct program *p, int tokens)
     rope.q = somewhere();
     rope.store = { somewhere(), somewhere(), 1 << 20 };
     rope.n_heads = p->H, rope.n_kv_heads = p->G;
-    be->rmsnorm(be, dense(DTYPE_BF16, tokens, WIDTH), dense(DTYPE_F32, tokens, WIDTH), numbers, 1e-5f);
+    be->rmsnorm(be, dense(DTYPE_BF16, tokens, WIDTH), dense(DTYPE_F32, tokens, WIDTH), numbers, 1e-5f, GEMM_SET);
     be->rope(be, &rope);
-    be->rmsnorm(be, dense(DTYPE_BF16, tokens, WIDTH), dense(DTYPE_F32, tokens, WIDTH), numbers, 1e-5f);
-    be->silu_mul(be, dense(DTYPE_BF16, tokens, MLP), dense(DTYPE_BF16, tokens, 2 * MLP));
+    be->rmsnorm(be, dense(DTYPE_BF16, tokens, WIDTH), dense(DTYPE_F32, tokens, WIDTH), numbers, 1e-5f, GEMM_SET);
+    be->gate_mul(be, dense(DTYPE_BF16, tokens, MLP), dense(DTYPE_BF16, tokens, 2 * MLP), GATE_SILU);
 }
 
 static void end_layer(struct program *p)
@@ -318,8 +318,9 @@ int main(int argc, char **argv)
     if (!p.be)
         stop(err.msg);
     p.c = cuda_of(p.be);
-    struct work_shape shape = { atoi(argv[4]), p.H, p.G, p.K, atoi(argv[5]), WIDTH, MLP,
-                                VOCABULARY,    0,   0,   0,   false,         0 };
+    struct work_shape shape = {
+        atoi(argv[4]), p.H, p.G, p.K, atoi(argv[5]), WIDTH, MLP, VOCABULARY, 0, 0, 0, false, 0
+    };
     size_t planned = p.be->scratch(p.be, &shape);
     while (std::getline(std::cin, line))
         run_line(&p, line);
@@ -327,8 +328,8 @@ int main(int argc, char **argv)
     if (p.be->sync(p.be, &err))
         stop(err.msg);
     size_t taken = p.c->scratch_bytes;
-    for (const struct attend_list &l : p.c->lists)
-        taken += l.device_bytes;
+    for (int i = 0; i < 2 * (ATTN_WHOLE + 1); i++)
+        taken += p.c->lists[i / 2][i % 2].device_bytes;
     if (taken > planned)
         stop("more memory is taken than was planned", (int)(taken >> 20), (int)(planned >> 20));
     p.be->close(p.be);

@@ -63,6 +63,9 @@ FAMILIES = {
     "qwen2-window": family("qwen2", 3, 72, 7, 1, 64, 80, use_sliding_window=True, sliding_window=50, max_window_layers=1,
                            tie_word_embeddings=True),
     "phi-3-window": family("phi3", 2, 64, 2, 2, 96, 80, sliding_window=128),
+    "gemma-3": family("gemma3_text", 3, 64, 4, 1, 256, 96, rope_theta=1e6, rope_local_base_freq=10000.0,
+                      rope_scaling={"rope_type": "linear", "factor": 8.0}, sliding_window=33, sliding_window_pattern=2,
+                      query_pre_attn_scalar=256, rms_norm_eps=1e-6, tie_word_embeddings=True, dtype="BF16"),
     "granite": family("granite", 2, 64, 4, 2, 16, 96, embedding_multiplier=12.0, residual_multiplier=0.22,
                       attention_multiplier=0.0625 / 2, logits_scaling=8.0, attention_bias=False, mlp_bias=False,
                       tie_word_embeddings=True),
@@ -85,7 +88,8 @@ LONG = {
                                      rope_scaling=longrope(12), tie_word_embeddings=True)),
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
-             "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss"}
+             "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss",
+             "gemma3_text": "gemma3"}
 FOLDERS = {"mistral-window", "qwen2-window"}  # GGUF files do not say this
 PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 
@@ -103,6 +107,10 @@ def config_of(name):
 
 def prompt(name):
     return random.Random(name).choices(range(3, VOCAB), k=LONG[name][0] if name in LONG else PROMPT)
+
+
+def is_gemma(c):
+    return c["model_type"].startswith("gemma")
 
 
 # ---- weights ----
@@ -125,10 +133,13 @@ def matrices(c):
         yield at + "self_attn.o_proj.weight", (D, q)
         if c.get("attention_bias") and "attention_out_bias" not in c:
             yield at + "self_attn.o_proj.bias", (D,)
-        if c["model_type"].startswith("qwen3"):
+        if c["model_type"].startswith(("qwen3", "gemma3")):
             yield at + "self_attn.q_norm.weight", (K,)
             yield at + "self_attn.k_norm.weight", (K,)
         yield at + "post_attention_layernorm.weight", (D,)
+        if is_gemma(c):
+            yield at + "pre_feedforward_layernorm.weight", (D,)
+            yield at + "post_feedforward_layernorm.weight", (D,)
         if c["model_type"] == "phi3":
             yield at + "mlp.gate_up_proj.weight", (2 * F, D)
             yield at + "mlp.down_proj.weight", (D, F)
@@ -154,11 +165,12 @@ def matrices(c):
 
 
 def numbers(name, tensor, shape):
-    """Around zero, so wide that a row keeps its length; norms around one; biases small. Sixteen bits hold them exactly."""
+    """Around zero, so wide that a row keeps its length; norms around one, Gemma's around zero; biases small. Sixteen bits hold
+    them exactly."""
     rng = random.Random(f"{name} {tensor}")
     n = shape[0] * (shape[1] if len(shape) > 1 else 1)
     if len(shape) == 1:
-        middle, width = (0, 32) if tensor.endswith("bias") else (128, 48)
+        middle, width = (0, 32) if tensor.endswith("bias") else (0 if is_gemma(config_of(name)) else 128, 48)
     else:
         middle, width = 0, min(127, int(128 * 3.5 / shape[1] ** 0.5))
     return array.array("f", ((middle + rng.randint(-width, width)) / 128 for _ in range(n)))
@@ -210,6 +222,7 @@ GGUF_LAYER = {
     "input_layernorm": "attn_norm", "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k",
     "self_attn.v_proj": "attn_v", "self_attn.qkv_proj": "attn_qkv", "self_attn.o_proj": "attn_output",
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
+    "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate_up_proj": "ffn_up",
     "mlp.gate": "ffn_gate_inp", "experts.gate_proj": "ffn_gate_exps", "experts.up_proj": "ffn_up_exps",
     "experts.down_proj": "ffn_down_exps", "block_sparse_moe.gate": "ffn_gate_inp", "experts.w1": "ffn_gate_exps",
@@ -242,6 +255,11 @@ def gguf_tensors(name, tensors):
         own = gguf_name(tensor)
         if c["model_type"] == "seed_oss":
             own = own.replace("ffn_norm", "post_attention_norm")
+        if is_gemma(c):
+            if "post_attention_layernorm" in tensor:
+                own = own.replace("ffn_norm", "post_attention_norm")
+            if len(shape) == 1:
+                values = array.array("f", (1 + x for x in values))
         if GGUF_ARCH[c["model_type"]] in PAIRS and (".q_proj." in tensor or ".k_proj." in tensor):
             heads = c["num_attention_heads" if ".q_proj." in tensor else "num_key_value_heads"]
             values = paired(values, heads, shape[1] if len(shape) > 1 else 1)
@@ -277,7 +295,7 @@ def gguf_keys(name):
         "tokenizer.ggml.merges": plain.MERGES, "tokenizer.ggml.bos_token_id": 1, "tokenizer.ggml.eos_token_id": 2,
         "tokenizer.ggml.add_bos_token": False, "tokenizer.chat_template": plain.TEMPLATE,
     }
-    if c["rope_scaling"] and c["rope_scaling"].get("type") == "linear":
+    if c["rope_scaling"] and "linear" in c["rope_scaling"].values():
         keys |= {f"{arch}.rope.scaling.type": "linear", f"{arch}.rope.scaling.factor": c["rope_scaling"]["factor"]}
     if c["rope_scaling"] and c["rope_scaling"].get("type") == "yarn":
         keys |= {f"{arch}.rope.scaling.type": "yarn", f"{arch}.rope.scaling.factor": c["rope_scaling"]["factor"],
@@ -295,7 +313,9 @@ def gguf_keys(name):
             ("attention_multiplier", "attention.scale"), ("logits_scaling", "logit_scale"))}
     if "num_local_experts" in c:
         keys |= {f"{arch}.expert_count": c["num_local_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"]}
-    if arch == "phi3":
+    if "sliding_window_pattern" in c:
+        keys[f"{arch}.attention.sliding_window_pattern"] = c["sliding_window_pattern"]
+    if arch in ("phi3", "gemma3"):
         keys[f"{arch}.attention.sliding_window"] = c["sliding_window"] or 0
     return keys
 
