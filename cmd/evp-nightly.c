@@ -191,9 +191,19 @@ static int first_step(const struct night *n)
     return first;
 }
 
-static int run_steps(struct night *n, const struct nightly *config, struct err *err)
+/* Requests per second, of an import's figures. */
+static void take_rate(struct nightly *config, const struct json *import)
+{
+    double rate = json_real(json_get(json_get(import, "result"), "requests_per_s"));
+
+    if (config->rate < 0 && rate > 0)
+        config->rate = rate;
+}
+
+static int run_steps(struct night *n, struct nightly *config, struct err *err)
 {
     for (int i = first_step(n); night_steps[i].name; i++) {
+        take_rate(config, night_find(n, "import"));
         if (night_planned(n) && night_put_in_force(err))
             return err->code;
         if (night_steps[i].needed && !night_steps[i].needed(config))
@@ -222,7 +232,7 @@ static int note_end(struct night *n, const struct nightly *config, int status, s
 }
 
 /* Returns 0, or 1: something was left out. */
-static int run_night(struct night *n, const struct nightly *config, struct err *err)
+static int run_night(struct night *n, struct nightly *config, struct err *err)
 {
     struct err why;
 
@@ -294,11 +304,13 @@ static int forecast(const struct nightly *config, struct err *err)
     return code;
 }
 
-static int dry_run(const struct nightly *config, struct err *err)
+static int dry_run(struct nightly *config, struct err *err)
 {
     struct night n;
     int code = night_open(&n, true, err);
 
+    if (!code)
+        take_rate(config, night_find(&n, "import") ? night_find(&n, "import") : night_find_before(&n, "import"));
     for (int i = code ? 0 : first_step(&n); night_steps[i].name && !code; i++)
         if (!night_steps[i].needed || night_steps[i].needed(config))
             code = say_step(&n, config, &night_steps[i], err);

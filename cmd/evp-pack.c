@@ -479,7 +479,7 @@ static int pack(struct pack *p, const char *model, struct err *err)
         return err->code;
     if (cfg.dry_run || cfg.list)
         return say_jobs(p, err);
-    if (p->n_jobs && compute(p, model, err))
+    if (p->n_jobs ? compute(p, model, err) : file_mkdir(cfg.out, err))
         return err->code;
     summary_int("written", p->n_written);
     summary_int("written_bytes", (int64_t)p->bytes);

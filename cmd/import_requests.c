@@ -8,10 +8,12 @@
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { OUT_CONTEXTS, OUT_QUESTIONS, OUT_ACCESS, OUT_BEFORE, MAX_OUT };
 
@@ -71,6 +73,7 @@ static void say_written(const struct writing *w)
     summary_int("questions", w->n_questions);
     summary_int("requests", rq->n_used);
     summary_int("requests_covered", rq->n_covered);
+    json_put_real(summary_json(), "requests_per_s", (double)rq->n_covered / (rq->last - rq->first));
     summary_int("contexts_forgotten", rq->n_forgotten);
     log_info("%" PRId64 " context%s with %" PRId64 " questions; %" PRId64 " of %" PRId64 " requests go to them",
              w->n_contexts, w->n_contexts == 1 ? "" : "s", w->n_questions, rq->n_covered, rq->n_used);
@@ -172,10 +175,22 @@ static int write_files(struct writing *w, struct err *err)
     return code;
 }
 
+/* Removes what an earlier import wrote, which would not fit. */
+static int forget_before(const char *folder, struct err *err)
+{
+    char *path = file_join(folder, files[OUT_BEFORE].name);
+    int code = path ? 0 : err_nomem(err);
+
+    if (path && unlink(path) && errno != ENOENT)
+        code = err_set(err, ERR_IO, "cannot remove '%s': %s", path, strerror(errno));
+    free(path);
+    return code;
+}
+
 int import_requests(struct import_requests *im, char **path, int n, struct err *err)
 {
     struct requests *rq = &im->rq;
-    struct writing w = { .im = im, .n_out = rq->halves ? MAX_OUT : OUT_BEFORE };
+    struct writing w = { .im = im };
     struct request_logs logs;
     char *standard[] = { (char[]){ "-" } };
     int code = 0;
@@ -186,8 +201,12 @@ int import_requests(struct import_requests *im, char **path, int n, struct err *
         code = requests_open(rq, n ? path[i] : standard[0], err);
     if (!code)
         code = requests_find(rq, err);
-    if (!code && rq->halves && !(rq->first < rq->last))
-        code = err_set(err, ERR_FORMAT, "--halves needs requests with different times, and the logs have none");
+    if (!code && rq->halves && !(rq->first < rq->last)) {
+        log_warn("--halves needs requests with different times, and the logs have none: all uses are counted together");
+        rq->halves = false;
+        code = forget_before(im->folder, err);
+    }
+    w.n_out = rq->halves ? MAX_OUT : OUT_BEFORE;
     if (!code)
         code = write_files(&w, err);
     progress_end();

@@ -185,7 +185,7 @@ void plan_say_json(const struct placement_plan *p, const struct manifest *m, con
     json_put_real(w, "gap", m->gap);
     json_put_real(w, "gain_gap", m->gain_gap);
     json_put_bool(w, "optimal", m->optimal);
-    json_put_real(w, "ttft_s", m->total[0].ttft_s);
+    json_put_real(w, "ttft_s", m->total[0].ttft_s + m->total[0].wait_s);
     json_put_real(w, "ttft_all_s", ttft_of_all(p, m));
     json_put_real(w, "new_share", share_of_newcomers(p));
     if (m->slo_weight > 0)

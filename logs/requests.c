@@ -180,8 +180,10 @@ static int compare_request(void *arg, const struct request *r, struct err *err)
     double at = isnan(r->time) ? (double)INFINITY : r->time; /* unknown: as new as the newest */
     s->newest = fmax(s->newest, at);
     note_again(rq, s, r->time);
-    bool before = rq->halves && r->time < rq->first / 2 + rq->last / 2; /* false for NAN */
-    double weight = rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - rq->last) / rq->half_life) : 1;
+    double middle = rq->first / 2 + rq->last / 2;
+    bool before = rq->halves && r->time < middle; /* false for NAN */
+    double end = before ? middle : rq->last;
+    double weight = rq->half_life > 0 && !isnan(r->time) ? exp2((r->time - end) / rq->half_life) : 1;
     *(before ? &s->uses_before : &s->uses) += weight;
     if (asks)
         keep_question(rq, s, (struct requests_asked){ rest, at });

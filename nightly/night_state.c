@@ -21,10 +21,10 @@ static const struct kept {
     const char *path;
     enum { READ, WRITTEN, FOLDER } as;
 } kept[] = {
-    { PROFILE, READ },  { PROFILE_BEFORE, READ }, { TABLE, READ },      { MANIFEST, READ },
-    { TONIGHT, READ },  { DRIFT, READ },          { REPORT, WRITTEN },  { PREVIOUS, WRITTEN },
-    { MODEL, WRITTEN }, { DRIFTED, WRITTEN },     { RECEIPT, WRITTEN }, { CONTEXTS, WRITTEN },
-    { ASKED, WRITTEN }, { ACCESS, WRITTEN },      { MINE, FOLDER },     { PAYLOADS, FOLDER },
+    { PROFILE, READ },    { PROFILE_BEFORE, READ }, { TABLE, READ },       { MANIFEST, READ },  { TONIGHT, READ },
+    { DRIFT, READ },      { REPORT, WRITTEN },      { PREVIOUS, WRITTEN }, { MODEL, WRITTEN },  { DRIFTED, WRITTEN },
+    { RECEIPT, WRITTEN }, { CONTEXTS, WRITTEN },    { ASKED, WRITTEN },    { ACCESS, WRITTEN }, { BEFORE, WRITTEN },
+    { MINE, FOLDER },     { PAYLOADS, FOLDER },
 };
 enum { N_KEPT = sizeof(kept) / sizeof(*kept) };
 

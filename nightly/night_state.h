@@ -20,6 +20,7 @@
 #define CONTEXTS MINE "/contexts.jsonl"
 #define ASKED    MINE "/questions.jsonl"
 #define ACCESS   MINE "/access.jsonl"
+#define BEFORE   MINE "/access-before.jsonl"
 #define PROFILE  "profile.h5"
 #define TABLE    "table.h5"
 #define DRIFT    "drift.jsonl"

@@ -83,7 +83,7 @@ static bool drifted(const struct nightly *n)
 
 static int import(const struct nightly *n, struct command *c, struct err *err)
 {
-    command_add(c, "evp-import", "--requests", "--partial", NULL);
+    command_add(c, "evp-import", "--requests", "--partial", "--halves", NULL);
     if (add_files(c, n->logs, NULL, err))
         return err->code;
     add_model(c, n);
@@ -173,11 +173,37 @@ static void add_previous(const struct nightly *n, struct command *c)
     add_number(c, "--move-cost", n->move_cost);
 }
 
+/* Does the configuration have an option for a tool? */
+static bool says(const struct nightly *n, const char *tool, const char *option)
+{
+    for (const struct json *o = json_first(json_get(n->options, tool)); o; o = json_next(o))
+        if (strncmp(json_text(o), option, strlen(option)) == 0)
+            return true;
+    return false;
+}
+
+/* Uses that come, and what they wait, unless the user says otherwise; a live plan knows no waits. */
+static void add_load(const struct nightly *n, struct command *c)
+{
+    char rate[32];
+
+    if (file_exists(BEFORE) && !says(n, "evp-plan", "--access-before"))
+        command_add(c, "--access-before", BEFORE, NULL);
+    if (!(n->rate > 0) || says(n, "evp-plan", "--rate") || says(n, "evp-plan", "--online") ||
+        says(n, "evp-plan", "--parallel-reads"))
+        return;
+    snprintf(rate, sizeof(rate), "%.4g", n->rate);
+    command_add(c, "--rate", rate, NULL);
+    add_number(c, "--gpus", (double)n->gpus);
+}
+
 static int plan(const struct nightly *n, struct command *c, struct err *err)
 {
     (void)err;
     command_add(c, "evp-plan", TABLE, "--tiers", n->tiers, "--access", ACCESS, NULL);
+    add_load(n, c);
     add_number(c, "--alpha", n->alpha);
+    add_number(c, "--pack-weight", n->pack_weight);
     add_previous(n, c);
     add_quiet(c, n);
     add_options(c, n, "evp-plan");
@@ -238,7 +264,7 @@ const struct night_step_kind night_steps[] = {
     { "profile-drifted", drifted, profile_drifted, "contexts answers", true },
     { "profile", NULL, profile, "contexts answers contexts_later", false },
     { "score", NULL, score, NULL, false },
-    { "plan", NULL, plan, "contexts compressed ttft_s quality quality_test", false },
+    { "plan", NULL, plan, "contexts compressed ttft_s ttft_all_s new_share quality quality_test", false },
     { "verify", NULL, verify, NULL, false },
     { "pack", NULL, pack, "written present placed failed", false },
     { "load", NULL, load, "insert keep recompress move evict skipped", false },

@@ -19,7 +19,9 @@ struct nightly {
     const char *metrics;    // file for Prometheus' text format
     const char *configs;    // to try; NULL: the tools' default
     const char *name_space; // of the payloads; NULL: the model's digest
-    double alpha, move_cost;
+    double alpha, move_cost, pack_weight;
+    double rate;         // requests per second, 0: nobody waits; below 0: as the logs say
+    int64_t gpus;        // that serve
     double budget_s;     // of the profiling device in a night, 0: everything new is profiled
     double hours;        // after which the night ends, whatever is not done; 0: never
     double false_alarms; // probability that a night reports drift where there is none

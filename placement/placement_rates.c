@@ -4,8 +4,8 @@
  * many uses follow n is learned from two periods (H. Robbins, An empirical Bayes approach to statistics, 1956): over
  * the contexts whose count before was in n's class, the uses that came after, divided by those before. Classes double:
  * 1, 2, 3-4, 5-8, ...; one with few uses is drawn towards the ratio of all. n is the count now, and of the one before
- * as much as that ratio. In all as many uses are expected of the known contexts as that ratio says: the others are new
- * ones.
+ * as much as that ratio. In all as many uses are expected of the known contexts as are now of those that the log
+ * before had: the others are new ones.
  *
  * Their share is that of the uses now whose contexts the log before did not have, times what a longer log changes:
  * there are two now. I. J. Good's estimate (The
@@ -78,11 +78,11 @@ void placement_learn_rates(struct placement_input *in, const double *before, dou
         expected += in->frequency[row];
     }
     for (int row = 0; row < in->table.n_contexts && expected > 0; row++)
-        in->frequency[row] *= ratio * now / expected;
+        in->frequency[row] *= all_next / expected;
     double longer = first.once > 0 ? both.once / both.uses * first.uses / first.once : 1;
     double share = longer * (came + unknown_uses) / fmax(now + unknown_uses, 1e-300);
     share = fmin(share, 0.999); // some known use is always likely
-    n->uses = share / (1 - share) * (ratio > 0 ? ratio * now : 1);
+    n->uses = share / (1 - share) * (all_next > 0 ? all_next : 1);
     n->gpu_s /= came > 0 ? came : 1;
     n->gpu_square /= came > 0 ? came : 1;
 }

@@ -8,7 +8,7 @@ TestSuite(placement_rates, .init = night_open, .fini = night_close);
 
 /* Before 4, 1 and no uses, then 2, none and 6. Of 5 uses before 2 came again: .4. Counts: 2 + .4 * 4 = 3.6, in the
  * class of 4, of which 2 of 4 came again; .4, in the class of 1, of which none of 1; 6, in a class without uses. 10
- * uses of all are added to each class; then all are scaled so that .4 * 8 uses are expected.
+ * uses of all are added to each class; then all are scaled so that 2 uses are expected.
  *
  * Of 10 uses now 6 and 2 were of contexts without uses before. Then one of 5 uses was the only one of its context, with
  * these it is one of 13: 5 / 13 of 8 / 10 are expected to be of contexts that nobody knows. */
@@ -25,8 +25,8 @@ Test(placement_rates, uses_that_follow_are_learned)
     placement_learn_rates(&in, before, 2);
     const double share = 0.8 * 5 / 13, all_s = in.table.prefill_s[2] + in.table.question_s[2];
     for (int i = 0; i < 3; i++)
-        cr_expect_float_eq(in.frequency[i], raw[i] * 0.4 * 8 / (raw[0] + raw[1] + raw[2]), 1e-12);
-    cr_expect_float_eq(in.newcomers.uses, 3.2 * share / (1 - share), 1e-12);
+        cr_expect_float_eq(in.frequency[i], raw[i] * 2 / (raw[0] + raw[1] + raw[2]), 1e-12);
+    cr_expect_float_eq(in.newcomers.uses, 2 * share / (1 - share), 1e-12);
     cr_expect_float_eq(in.newcomers.gpu_s, all_s, 1e-12);
     cr_expect_float_eq(in.newcomers.gpu_square, all_s * all_s, 1e-12);
     cr_expect_float_eq(placement_mean_of_all(&in, 2, 5), 2 + 3 * share, 1e-12);

@@ -14,5 +14,8 @@ assert all == {c: after.get(c, 0) + before.get(c, 0) for c in all}, (all, after,
 print(sorted(all.values()), sorted(before.values()), sorted(after.values()))
 END
 sed 's/"\(timestamp\|time\|ts\|created\|startTime\)"/"when"/g' log.jsonl >timeless.jsonl
-evp-import -q --requests timeless.jsonl --partial --min-uses 3 --halves -o none 2>&1 | grep error
-ls none 2>&1 | head -n 1
+evp-import -q --requests timeless.jsonl --partial --min-uses 3 --halves -o none 2>&1 | grep -e '--halves'
+mkdir stale && echo >stale/access-before.jsonl
+evp-import -q --requests timeless.jsonl --partial --min-uses 3 --halves -o stale 2>/dev/null
+ls stale
+ls none
