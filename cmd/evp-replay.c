@@ -26,9 +26,10 @@ static struct {
     struct opt_list policy, trace;
     double warm, min_quality, move_cost, pack_weight;
     int gpus, output_tokens, seed, time_unit;
+    uint64_t engine_cache; // UINT64_MAX: not given
     bool batch, topics_change, partial, access_before;
     struct opt_common common;
-} cfg = { .alpha = "1", .warm = 0.5, .seed = 1 };
+} cfg = { .alpha = "1", .warm = 0.5, .seed = 1, .engine_cache = UINT64_MAX };
 
 static const struct opt opts[] = {
     OPT_HEAD("Input"),
@@ -54,6 +55,10 @@ static const struct opt opts[] = {
     OPT_WORDS(0, "rate", &cfg.rate, OPT_RATE_HELP),
     OPT_WORDS(0, "alpha", &cfg.alpha, OPT_ALPHA_HELP),
     OPT_GPUS(&cfg.gpus, 0),
+    OPT_BYTES(
+        0, "engine-cache", &cfg.engine_cache,
+        "GPU memory, of all GPUs, in which engines keep KV before any policy (default: with --gpu nine tenths of it "
+        "less the weights, else none)"),
     OPT_BOOL(0, "batch", &cfg.batch,
              "the GPUs compute in steps of 2,048 tokens for many requests at once, and decode; with --model and --gpu"),
     OPT_OUTPUT_TOKENS(&cfg.output_tokens),
@@ -222,6 +227,15 @@ static int take_options(struct run *run, struct err *err)
 
 /* ---- reading ----------------------------------------------------------------- */
 
+static struct placement_input input_of(enum placement_quality kind)
+{
+    return (struct placement_input){ .min_quality = cfg.min_quality,
+                                     .max_move = INT64_MAX,
+                                     .move_cost = cfg.move_cost * 0x1p-30,
+                                     .pack_weight = cfg.pack_weight,
+                                     .kind = kind };
+}
+
 static int read_table(struct run *run, const char *path, struct err *err)
 {
     const struct placement_files files = { .table = path, .tiers = cfg.tiers };
@@ -229,10 +243,7 @@ static int read_table(struct run *run, const char *path, struct err *err)
 
     if (table_read(&t, path, TABLE_ALL, err))
         return err->code;
-    run->in = (struct placement_input){ .min_quality = cfg.min_quality,
-                                        .max_move = INT64_MAX,
-                                        .move_cost = cfg.move_cost * 0x1p-30,
-                                        .pack_weight = cfg.pack_weight };
+    run->in = input_of(QUALITY_PREDICTED);
     return placement_input_take(&run->in, &t, &files, err);
 }
 
@@ -329,20 +340,6 @@ static int read_trace(struct run *run, struct err *err)
     return open_world(run, err);
 }
 
-/* What steps take, from the shape of the model and the data sheet of the GPU. */
-static void set_gpu(struct run *run, const struct gain_model *m)
-{
-    const double usable = 0.9; // vLLM's gpu_memory_utilization
-
-    run->gpu = (struct steps_gpu){
-        .token_s = m->token_s,
-        .weights_bytes = m->shape.weights_bytes,
-        .kv_token_bytes = m->kv_token,
-        .memory_bytes = usable * m->gpu->memory_bytes,
-        .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),
-    };
-}
-
 static int check_gpu(const struct run *run, struct err *err)
 {
     if (!cfg.batch || run->gpu.weights_bytes < run->gpu.memory_bytes)
@@ -358,7 +355,7 @@ static int read_gpu(struct run *run, struct err *err)
 
     if (!code) {
         model_say_shape(&m.shape);
-        set_gpu(run, &m);
+        run->gpu = gain_model_steps(&m);
     }
     gain_model_close(&m);
     return code ? code : check_gpu(run, err);
@@ -381,14 +378,10 @@ static int take_assumed(struct run *run, const struct gain_model *m, struct err 
     const struct placement_files files = { .table = "the assumed table", .tiers = cfg.tiers };
     struct assumed *a = &run->assumed;
 
-    run->in = (struct placement_input){ .min_quality = cfg.min_quality,
-                                        .max_move = INT64_MAX,
-                                        .move_cost = cfg.move_cost * 0x1p-30,
-                                        .pack_weight = cfg.pack_weight,
-                                        .kind = QUALITY_RAW };
+    run->in = input_of(QUALITY_RAW);
     if (placement_input_take(&run->in, &a->table, &files, err))
         return err->code;
-    set_gpu(run, m);
+    run->gpu = gain_model_steps(m);
     run->world = assumed_world(a, m, &run->in);
     if (!cfg.gpus)
         run->n_gpus = assumed_gpus(a, m, span_of(run, &a->trace));
@@ -476,6 +469,13 @@ struct job {
     struct err err;
 };
 
+static int64_t engine_bytes(const struct run *run)
+{
+    double left = run->n_gpus * fmax(run->gpu.memory_bytes - run->gpu.weights_bytes, 0); // 0 without --gpu
+
+    return cfg.engine_cache == UINT64_MAX ? (int64_t)fmin(left, 1e18) : (int64_t)cfg.engine_cache;
+}
+
 static void run_job(void *arg, int i)
 {
     struct job *j = (struct job *)arg + i;
@@ -488,6 +488,7 @@ static void run_job(void *arg, int i)
                              .gpu = cfg.batch ? &run->gpu : NULL,
                              .output = run->output,
                              .alone = j->line.rate == 0,
+                             .engine_bytes = engine_bytes(run),
                              .quality_floor = cfg.min_quality };
     j->code = lane_run(&j->lane, j->line.policy, &j->err);
     if (!j->code && cfg.requests)

@@ -74,3 +74,16 @@ int gain_model_measure(struct gain_model *m, const char *model, const struct gai
     m->kv_token = shape_bytes(&m->shape, mean) / mean;
     return code;
 }
+
+struct steps_gpu gain_model_steps(const struct gain_model *m)
+{
+    const double usable = 0.9; // vLLM's gpu_memory_utilization
+
+    return (struct steps_gpu){
+        .token_s = m->token_s,
+        .weights_bytes = m->shape.weights_bytes,
+        .kv_token_bytes = m->kv_token,
+        .memory_bytes = usable * m->gpu->memory_bytes,
+        .bytes_per_s = 1 / serving_seconds(m->gpu, 0, 1),
+    };
+}

@@ -7,6 +7,7 @@
 #include "replay/gain_log.h"
 #include "engine/model/shape.h"
 #include "profiler/score/serving.h"
+#include "replay/steps.h"
 
 struct gain_model {
     struct model *model;
@@ -29,5 +30,8 @@ void gain_model_close(struct gain_model *m); // zeroed is fine
 /* Measures the tokens of a log's units: 1 for a trace; otherwise by the model's tokenizer, or guessed without one. What
  * a prompt has once, windows and states, is spread over the tokens of a prompt of mean length. */
 int gain_model_measure(struct gain_model *m, const char *model, const struct gain_log *log, struct err *err) MUST_CHECK;
+
+/* What steps take (replay/steps.h), from the shape of the model and the data sheet of the GPU. */
+struct steps_gpu gain_model_steps(const struct gain_model *m);
 
 #endif

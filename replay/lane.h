@@ -12,6 +12,7 @@
 
 #include "base/buf.h"
 #include "replay/seen.h"
+#include "replay/object_cache.h"
 #include "replay/policy.h"
 #include "replay/simulate.h"
 
@@ -24,6 +25,7 @@ struct lane {
     const struct steps_gpu *gpu; // borrowed; NULL: one request at a time, nothing decodes
     const int32_t *output;       // (n) borrowed, with `gpu`: tokens of the answers
     bool alone;                  // each request after the one before
+    int64_t engine_bytes;        // of the GPUs, in which engines keep KV before any policy; 0: they keep none
     double quality_floor;        // of the share below it
     bool validate;               // adds up what is held after every request
     /* set */
@@ -39,6 +41,8 @@ struct lane {
     double over;   // with `validate`: bytes above a tier's capacity after any request, 0 or less
     double little; // the same, relative error of Little's law: requests in the system, and the sum of their times
     struct policy policy; // while it runs
+    struct object_cache engine;
+    int16_t *engine_config; // (C) what the rows there were loaded in; 0: computed
 };
 
 int lane_run(struct lane *l, const char *policy, struct err *err) MUST_CHECK;

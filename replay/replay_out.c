@@ -28,7 +28,7 @@ void replay_out_head(struct buf *out, const struct tiers *tiers)
     for (int t = 0; t < tiers->n; t++)
         buf_printf(out, "\tbusy_%s", tiers->at[t].name);
     buf_adds(out, "\tbytes_written\tpromised_ttft_s\tpromised_quality\toperations\titl_s\te2e_s\tprofiled\tprofiling_s"
-                  "\tbytes_dropped\tbusiest\tbusiest_busy\tinputs\n");
+                  "\tbytes_dropped\tbusiest\tbusiest_busy\tinputs\thits_engine\n");
 }
 
 void replay_out_line(struct buf *out, const struct replay_line *line, const struct lane *l)
@@ -39,7 +39,7 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
                             o->ttft_s[2],   o->ttft_ci_s,   o->quality,
                             o->quality_p5,  o->below_floor, given ? (double)NAN : o->quality_ci };
 
-    double token_hits = 0, busy;
+    double token_hits = o->tokens_in_memory, busy;
 
     for (int t = 0; t < l->in.tiers.n; t++)
         token_hits += o->token_hits[t];
@@ -66,7 +66,9 @@ void replay_out_line(struct buf *out, const struct replay_line *line, const stru
     const char *busiest = lane_busiest(l, &busy);
     buf_printf(out, "\t%s", l->alone ? "-" : busiest);
     put_real(out, l->alone ? (double)NAN : busy);
-    buf_printf(out, "\t%s\n", line->inputs);
+    buf_printf(out, "\t%s", line->inputs);
+    put_real(out, o->in_memory);
+    buf_addc(out, '\n');
 }
 
 void replay_requests_head(struct buf *out)
@@ -92,13 +94,17 @@ void replay_requests(struct buf *out, const struct replay_line *line, const stru
 
     for (int i = w->warm; i < w->n; i++) {
         int tier = most_of(l, i);
-        bool found = tier >= 0;
+        bool kept = l->seen.in_memory[i] > (tier < 0 ? 0 : l->seen.share[(int64_t)i * l->in.tiers.n + tier]);
+        bool found = tier >= 0 && !kept;
         put_begin(out, line);
         buf_printf(out, "\t%d", trace->request[i].number + 1);
         put_real(out, l->alone ? (double)NAN : (double)l->at[i] / 1e9);
         buf_printf(out, "\t%s", w->block_tokens ? "-" : l->in.table.context_id[w->path[w->first[i]]]);
         put_real(out, seen_found(&l->seen, l->in.tiers.n, i));
-        buf_printf(out, "\t%s\t%s", found ? l->in.tiers.at[tier].name : "-",
+        buf_printf(out, "\t%s\t%s",
+                   kept    ? "engine"
+                   : found ? l->in.tiers.at[tier].name
+                           : "-",
                    found ? l->in.table.config_name[l->seen.config[i]] : "-");
         put_real(out, l->seen.ttft_s[i]);
         put_real(out, (double)l->seen.quality[i]);

@@ -50,7 +50,7 @@ static double half_width(const double *x, int n)
 
 double seen_found(const struct seen *seen, int n_tiers, int64_t i)
 {
-    double sum = 0;
+    double sum = seen->in_memory[i];
 
     for (int t = 0; t < n_tiers; t++)
         sum += seen->share[i * n_tiers + t];
@@ -64,7 +64,11 @@ static void count_hits(struct seen_row *o, const struct replay_world *w, const s
 
     for (int i = w->warm; i < w->n; i++)
         all += world_tokens(w, i);
-    o->recomputed = 1;
+    for (int i = w->warm; i < w->n; i++) {
+        o->in_memory += seen->in_memory[i] / o->n;
+        o->tokens_in_memory += seen->in_memory[i] * world_tokens(w, i) / all;
+    }
+    o->recomputed = 1 - o->in_memory;
     for (int t = 0; t < n_tiers; t++) {
         for (int64_t i = w->warm; i < w->n; i++) {
             double share = seen->share[i * n_tiers + t];

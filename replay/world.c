@@ -132,6 +132,16 @@ bool world_add(const struct replay_world *w, int request, int row, const struct 
     return there > 0 && there == all;
 }
 
+void world_add_memory(const struct replay_world *w, int request, int row, int config, struct finding *found)
+{
+    double tokens = w->block_tokens ? (double)w->in->table.n_tokens[row] : 1;
+
+    found->kept = (double)w->in->table.kv_bytes[row];
+    found->in_memory += tokens;
+    found->shares += tokens;
+    found->quality += tokens * (quality_of(w, request, row, config) - 1);
+}
+
 /* Of a prompt, whose first token follows from a token that is computed. */
 static double prefill_s(const struct replay_world *w, int request, double tokens_found)
 {
@@ -156,6 +166,7 @@ void world_finish(const struct replay_world *w, int request, struct finding *fou
     for (int k = 0; k < w->in->tiers.n; k++)
         found->share[k] *= of_prompt;
     found->shares *= of_prompt;
+    found->in_memory *= of_prompt;
     found->quality = 1 + found->quality * of_prompt;
     found->kept = all * w->kv_token_bytes;
 }

@@ -40,7 +40,8 @@ struct held {
 struct finding {
     double read[TIER_MAX];  // bytes
     double share[TIER_MAX]; // of the prompt's context, or of its tokens
-    double shares;          // of all tiers together
+    double shares;          // of all tiers and the memory of the GPUs together
+    double in_memory;       // of these, there
     double gpu_s;           // before the first token
     double quality;         // of the answer
     double kept;            // bytes of KV on the GPU
@@ -63,6 +64,9 @@ struct held world_all(const struct replay_world *w, int row, struct plan_placeme
 /* Adds the next row of a request. found: zeroed before the first one. Returns false where the row is not all there: the
  * rows after it are of no use. */
 bool world_add(const struct replay_world *w, int request, int row, const struct held *held, struct finding *found);
+
+/* The same for a row that an engine keeps whole in the memory of the GPUs, computed, or loaded in a config. */
+void world_add_memory(const struct replay_world *w, int request, int row, int config, struct finding *found);
 
 /* Sets GPU seconds and quality, after the last row. */
 void world_finish(const struct replay_world *w, int request, struct finding *found);

@@ -18,7 +18,7 @@ for write in 200M 1G 4G; do
 	{"name":"ssd","kind":"file","uri":"/tmp/x","capacity_bytes":$((128 << 30)),"read_bytes_per_s":5.2e9,"write_bytes_per_s":$bytes,"latency_s":0}]}
 	END
     model="--model synthetic:llama-3.1-8b --gpu H100 --gpus 1"
-    evp-replay -q --assume 3:0.9 $model --tiers tiers.json --trace trace.jsonl --warm 0 --policy prefill,lru,lru+3x -o replay.tsv 2>>said
+    evp-replay -q --assume 3:0.9 $model --tiers tiers.json --engine-cache 0 --trace trace.jsonl --warm 0 --policy prefill,lru,lru+3x -o replay.tsv 2>>said
     evp-gain -q trace.jsonl $model --hbm 0 --dram 16G --ssd 128G --ssd-write $write --json >gain.json 2>>said
     python3 - $write <<'END'
 import csv, json, sys

@@ -11,7 +11,7 @@ cat >trace.jsonl <<-END
 	{"timestamp": 2000, "input_length": 1536, "output_length": 9, "hash_ids": [1, 2, 3]}
 	{"timestamp": 3000, "input_length": 100, "output_length": 9, "hash_ids": [5]}
 END
-replay() { evp-replay -q -m synthetic:llama-3.1-8b --gpu H100 --tiers tiers.json --trace trace.jsonl --warm 0 "$@"; }
+replay() { evp-replay -q -m synthetic:llama-3.1-8b --gpu H100 --engine-cache 0 --tiers tiers.json --trace trace.jsonl --warm 0 "$@"; }
 # Shares of the prompts that LRU finds: 0; 2/3 in DRAM; 2/3 in DRAM (1, 2) for 3 left SSD when 4 came there; 0.
 replay --assume 3:0.7 --policy prefill,lru,lru+3x,belady --rate 0 >r.tsv
 echo "status $?"

@@ -26,7 +26,7 @@ tiers() { # bytes per second that the SSD reads and writes
 	{"name":"ssd","kind":"file","uri":"/tmp/x","capacity_bytes":$((256 << 30)),"read_bytes_per_s":$1,"write_bytes_per_s":$2,"latency_s":0}]}
 	END
 }
-replay() { evp-replay --assume 3.6:0.97 --model synthetic:llama-3.1-8b --gpu H100 --tiers tiers.json "$@" 2>said; grep -o 'warning.*' said; }
+replay() { evp-replay --assume 3.6:0.97 --model synthetic:llama-3.1-8b --gpu H100 --engine-cache 0 --tiers tiers.json "$@" 2>said; grep -o 'warning.*' said; }
 tiers 5.2e9 2.8e9
 echo "-- one GPU"
 replay --trace exact --policy prefill,lru+3.6x --gpus 1 -o r.tsv

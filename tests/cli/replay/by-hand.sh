@@ -49,6 +49,11 @@ sed 's/"capacity_bytes":[0-9]*/"capacity_bytes":120000/g' "$DATA/tiers.json" | p
 printf '{"context":"c%d"}\n' 1 0 2 1 >tail.jsonl
 evp-replay "$DATA/table.h5" --tiers one.json --trace tail.jsonl --policy lru+kivi:bits=2,tlru:1.5+kivi:bits=2,tlru:1+kivi:bits=2 --rate 0 --warm 0 -q --per-request q.tsv -o r.tsv
 cut -f1,4,6-8 q.tsv | tail -n +2
+echo "engines keep 250 kB themselves: c0, then c1 in its place; what was loaded in two bits stays so, and what was dropped is not kept:"
+printf '{"context":"c%d"}\n' 0 0 1 0 0 >kept.jsonl
+evp-replay "$DATA/table.h5" --tiers "$DATA/tiers.json" --trace kept.jsonl --engine-cache 250000 --policy prefill,lru+kivi:bits=2,lru+keydiff:drop=0.5 --rate 0 --warm 0 -q --per-request q.tsv -o r.tsv
+cut -f1,4,6-11 q.tsv | tail -n +2
+awk -F'\t' '{ print $1, $14, $15, $16, $17, $NF }' r.tsv
 echo "threads:"
 [ "$(all)" = "$(all taskset -c 0)" ] && echo equal
 echo "libCacheSim's records, c0 c1 c2 c0 for objects 7, 8, 9, 10:"
