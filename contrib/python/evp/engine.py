@@ -168,6 +168,12 @@ def _short(name):
     return re.sub(r"\.gguf$", "", last.lower())
 
 
+def texts(payload, model):
+    """What a payload of the engine's own rows says of the model, as a payload of the same model says it."""
+    cache = json.loads(payload.text("cache")) | {"dtype": model.dtype}
+    return {"model_digest": payload.text("model_digest"), "model_name": payload.text("model_name"), "cache": json.dumps(cache)}
+
+
 def difference(payload, model):
     """Why the payload is not one of the engine's model, as a sentence without full stop; None: it is."""
     cache = json.loads(payload.text("cache") or "null")

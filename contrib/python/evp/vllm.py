@@ -1,4 +1,4 @@
-"""evp.vllm - a KV connector for vLLM that reads placed contexts. It never writes to a tier.
+"""evp.vllm - a KV connector for vLLM that reads placed contexts, and, if it is told to, stores what vLLM has computed.
 
     vllm serve MODEL --kv-transfer-config '{"kv_connector": "EvpConnector", "kv_connector_module_path": "evp.vllm",
         "kv_role": "kv_consumer", "kv_load_failure_policy": "recompute",
@@ -17,6 +17,12 @@ Settings, in kv_connector_extra_config:
     name_space      as in evp-load --namespace, of requests without cache_salt
     metrics         a file NAME-%p.prom for node_exporter's textfile collector, written once a minute; %p: the process
     dropped         true: serve variants with dropped tokens too, see evp.vllm_dropped
+    day             a file: the live plan is told of uses, and what it wants is stored, see evp.day; "kv_role": "kv_both"
+
+With `day` a thread stores contexts under none and the quantisers, from the pages of finished requests, which vLLM keeps so
+long, of two at most. Only what was computed with the whole cache of all tokens before it is stored: not behind rows of a
+lossy variant, which vLLM's prefix cache may hold too. Requests with cache_salt are not told of. With tensor or pipeline
+parallelism, or a cache of another number format than the model, uses are told and nothing is stored.
 
 A request with cache_salt S finds what was loaded with --namespace S and nothing else, one without it nothing of theirs.
 Requests with a LoRA adapter, images, prompt embeddings, or for pooling are left to vLLM; so are models with
@@ -42,6 +48,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (KVConnectorBase_V
 
 import evp
 from evp import engine, vllm_dropped
+from evp.day import Day
 
 TESTED = "0.32"  # version of vLLM
 LOADERS = 4      # threads of a worker that read payloads
@@ -49,6 +56,7 @@ SWITCH_S = 1e-4  # while something is loaded, instead of Python's 5 ms
 STORES = 64      # namespaces that are kept open
 LATER_S = 10     # until a salt without contexts is looked up again
 UNKNOWN = 4096   # such salts that are remembered
+HOLD = 2         # finished requests whose pages are kept to be stored
 TYPES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16"}
 
 
@@ -68,8 +76,18 @@ class Load:
 
 
 @dataclass
+class Save:
+    request: str
+    said: dict       # what evp.day answered; {}: nothing is stored
+    tokens: list     # of the prompt
+    blocks: list
+    texts: dict      # what a payload says of the model
+
+
+@dataclass
 class Meta(KVConnectorMetadata):
     loads: list = field(default_factory=list)
+    saves: list = field(default_factory=list)
     gone: set = field(default_factory=set)  # requests that have finished or lost their blocks
 
 
@@ -132,6 +150,16 @@ def unfit(kv_cache_config):
     return None
 
 
+def unable_to_store(config):
+    """Why what vLLM computes cannot be stored; None: it can."""
+    parallel = config.parallel_config
+    if parallel.tensor_parallel_size * parallel.pipeline_parallel_size > 1:
+        return "each worker has a part of it"
+    if config.cache_config.cache_dtype not in ("auto", str(config.model_config.dtype).rpartition(".")[2]):
+        return "the cache has another number format than the model"
+    return None
+
+
 def unable_to_drop(config):
     """Why variants with dropped tokens cannot be served; None: they can."""
     parallel = config.parallel_config
@@ -161,6 +189,13 @@ class Scheduler:
         self.changes, self.opening, self.wake = 0, {}, threading.Event()
         self.misses = engine.Misses()
         self.unknown = {}  # salt without contexts -> when it was looked up
+        self.day = Day(settings.day, settings.manifest, settings.name_space) if settings.day else None
+        self.computed, self.pure, self.loaded = {}, {}, {}  # request -> tokens vLLM had; none of them lossy; placed tokens
+        self.lossy = set()  # blocks with rows of a lossy variant, or computed behind them
+        self.texts, self.saving, self.asked, self.answers = None, {}, set(), queue.SimpleQueue()
+        self.no_store = unable_to_store(config) if settings.day else "the setting 'day' is missing"
+        if settings.day and self.no_store:
+            engine.once(f"what is computed is not stored: {self.no_store}")
         self.model, self.serves = engine_model(config, settings), True  # model: until a payload was compared with it
         self._judge(unfit(kv_cache_config))
         self.no_drop = unable_to_drop(config) if settings.dropped else "the setting 'dropped' is not true"
@@ -175,7 +210,8 @@ class Scheduler:
         for prefix in store.list()[:1] if self.model and not reason else ():
             try:
                 with store.payload(prefix) as payload:
-                    reason, self.model = engine.difference(payload, self.model), None
+                    reason, ours, self.model = engine.difference(payload, self.model), self.model, None
+                    self.texts = None if reason else engine.texts(payload, ours)
             except evp.Error as error:
                 engine.once(str(error))
         if reason:
@@ -257,6 +293,7 @@ class Scheduler:
         store = self._store(request.cache_salt)
         if store is None:
             return None, False
+        self.computed[request.request_id] = computed
         seen, _, prefix = self.found.get(request.request_id, (-1, None, None))
         if seen != self.changes:
             seen, prefix = self.changes, self._find(store, request) if store else None
@@ -266,10 +303,22 @@ class Scheduler:
         n = max(0, self._end(prefix, request) - computed)
         return n, n > 0
 
+    def _mark(self, request, blocks):
+        """Of a request's new blocks."""
+        change = self.lossy.difference_update if self.pure.get(request) else self.lossy.update
+        change(blocks)
+
     def allocated(self, request, blocks, n):
+        computed = self.computed.pop(request.request_id, None)
+        if self.day and computed is not None:  # else it comes back from its load
+            had, ids = computed // self.block_size, blocks.get_block_ids()[0]
+            lossy = n > 0 and self.found[request.request_id][2].config != "none"
+            self.pure[request.request_id] = not lossy and self.lossy.isdisjoint(ids[:had])
+            self._mark(request.request_id, ids[had:])
         if n <= 0:
             return
         _, name_space, prefix = self.found.pop(request.request_id)
+        self.loaded[request.request_id] = prefix.n_tokens
         end = self._end(prefix, request)
         self.tried[request.request_id] = request.num_preemptions
         self.pending.append(Load(request.request_id, name_space, prefix, end - n, end, blocks.get_block_ids()[0],
@@ -283,17 +332,41 @@ class Scheduler:
             self.pool.free_blocks(self.let_go)
         gone = set(output.finished_req_ids) | set(output.preempted_req_ids or ())
         self.let_go = [self.held.pop(request) for request in gone if request in self.held]
-        meta, self.pending = Meta(self.pending, gone), []
+        meta, self.pending = Meta(self.pending, [], gone), []
+        if self.day:
+            for request, new in zip(output.scheduled_cached_reqs.req_ids, output.scheduled_cached_reqs.new_block_ids):
+                self._mark(request, new[0] if new else ())
+            while not self.answers.empty():
+                request, said = self.answers.get()
+                self.asked.discard(request)
+                meta.saves.append(Save(request, said, *self.saving[request], self.texts))
         return meta
 
-    def finished(self, request):
+    def _tell(self, request, blocks, found):
+        """Tells of a use; returns whether its blocks are kept, until an answer says what of it to store."""
+        pure, tokens = self.pure.pop(request.request_id, False), request.prompt_token_ids
+        if not self.day or not self.serves or request.cache_salt or request.lora_request or request.mm_features \
+                or tokens is None or request.pooling_params or request.num_computed_tokens < len(tokens):
+            return False
+        if self.no_store or not pure or not self.texts or len(self.saving) >= HOLD:
+            self.day.used(tokens, found)
+            return False
+        self.saving[request.request_id] = tokens, blocks
+        self.asked.add(request.request_id)
+        self.day.used(tokens, found, lambda said: self.answers.put((request.request_id, said)))
+        return True
+
+    def finished(self, request, blocks):
         seen, _, prefix = self.found.pop(request.request_id, (-1, None, None))
+        self.computed.pop(request.request_id, None)
+        found = self.loaded.pop(request.request_id, prefix.n_tokens if prefix else 0)
         if self.tried.pop(request.request_id, None) is None:
             self.misses.note("with a LoRA adapter" if request.lora_request else
                              "with images or the like" if request.mm_features else
                              "of a cache_salt without anything like it" if request.cache_salt and not prefix else
                              "that vLLM's own cache had" if prefix else
                              "of which no beginning is placed" if seen >= 0 else "that are not looked up")
+        return self._tell(request, blocks, found)
 
 
 # ---- the worker's half --------------------------------------------------------------------------------------------
@@ -308,6 +381,7 @@ class Worker:
         self.layers, self.stores = [], None
         self.todo, self.results = queue.SimpleQueue(), queue.SimpleQueue()
         self.loading, self.gone, self.failed = set(), set(), set()
+        self.to_save, self.saved, self.at, self.day = queue.SimpleQueue(), queue.SimpleQueue(), None, None
         self.switch_s = sys.getswitchinterval()
 
     def register(self, caches):
@@ -320,17 +394,22 @@ class Worker:
         self.stores = Stores(self.settings)
         for _ in range(LOADERS):
             threading.Thread(target=self._work, name="evp-load", daemon=True).start()
+        if self.settings.day:
+            self.day = Day(self.settings.day, self.settings.manifest, self.settings.name_space)
+            threading.Thread(target=self._save_all, name="evp-save", daemon=True).start()
 
     @staticmethod
     def _index(name):
         """model.layers.7.self_attn.attn -> 7"""
         return next(int(part) for part in name.split(".") if part.isdigit())
 
-    def start(self, loads):
+    def start(self, loads, saves):
         """A loader takes the interpreter's lock some hundred times; it gets it soon while the engine only waits for it."""
         if loads:
             sys.setswitchinterval(SWITCH_S)
-        written = torch.cuda.current_stream(self.device).record_event() if loads and self.stream else None
+        written = torch.cuda.current_stream(self.device).record_event() if (loads or saves) and self.stream else None
+        for save in saves:
+            (self.to_save if save.said else self.saved).put((save, written))
         for load in loads:
             self.loading.add(load.request)
             self.todo.put((load, written))
@@ -393,6 +472,47 @@ class Worker:
         layer.impl.do_kv_cache_update(layer, key.to(self.device, non_blocking=True),
                                       value.to(self.device, non_blocking=True), layer.kv_cache, slots)
 
+    def _save_all(self):
+        while True:
+            save, written = self.to_save.get()
+            try:
+                if written:
+                    written.synchronize()
+                self._save(save.said, save)
+            except Exception as error:  # whatever it is, the context is not stored
+                engine.once(f"a context is not stored: {error}")
+                self.day.lost(save.said["id"])
+            self.saved.put((save, None))
+
+    def _save(self, said, save):
+        if self.at is None:
+            self.at = self._places(self.layers[0][1])
+        n, rows, texts = said["n"], [], save.texts
+        blocks = torch.tensor(save.blocks[:-(-n // self.config.cache_config.block_size)], device=self.device)
+        for _, layer in sorted(self.layers, key=lambda of: of[0]):
+            pages = layer.kv_cache[blocks].flatten(1)[:, self.at.flatten()].view(len(blocks), *self.at.shape)
+            rows += [pages[:, side].flatten(0, 1)[:n].cpu().contiguous() for side in range(2)]
+        heads, dim = self.at.shape[2:]
+        payload = evp.encode(said["config"], save.tokens[:n], [row.data_ptr() for row in rows], (len(self.layers), heads, dim),
+                             self.model.dtype, (dim, heads * dim), **texts)
+        self.stores.get(None).store.put(said["id"], said["tier"], payload, chunks=said["config"] == "none")
+
+    def _places(self, layer):
+        """Where the engine's own kernel puts the numbers of a block: (keys and values, tokens, heads, head_dim), found by
+        letting it write, byte by byte, a number that says where it comes from."""
+        size, heads, dim = self.config.cache_config.block_size, layer.impl.num_kv_heads, self.model.head_dim
+        block = torch.zeros_like(layer.kv_cache[:1])
+        number = torch.arange(2 * size * heads * dim).view(2, size, heads, dim)
+        found = torch.zeros(block.numel(), dtype=torch.long)
+        for shift in range(0, 32, 8):
+            key, value = (number >> shift & 255).to(self.device, self.config.model_config.dtype)
+            layer.impl.do_kv_cache_update(layer, key, value, block, torch.arange(size, device=self.device))
+            found += block.flatten().long().cpu() << shift
+        at = found.argsort()
+        if not torch.equal(found[at], number.flatten()):
+            raise ValueError("vLLM's pages are not what its attention backend writes")
+        return at.view(number.shape).to(self.device)
+
     def forget(self, gone):
         """Before the step's attention metadata are made."""
         vllm_dropped.unmark(gone)
@@ -411,7 +531,10 @@ class Worker:
         self.gone -= done
         if done and not self.loading:
             sys.setswitchinterval(self.switch_s)
-        return done
+        sent = set()
+        while not self.saved.empty():
+            sent.add(self.saved.get()[0].request)
+        return sent or None, done or None
 
 
 # ---- what vLLM calls ----------------------------------------------------------------------------------------------
@@ -421,7 +544,7 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
     def __init__(self, vllm_config, role, kv_cache_config=None):
         super().__init__(vllm_config=vllm_config, role=role, kv_cache_config=kv_cache_config)
         given = self._kv_transfer_config
-        settings = engine.settings(given.kv_connector_extra_config or {}, dropped=False)
+        settings = engine.settings(given.kv_connector_extra_config or {}, dropped=False, day=None)
         if not vllm_version.startswith(TESTED):
             engine.once(f"tested with vLLM {TESTED}, this is {vllm_version}")
         if given.kv_load_failure_policy != "recompute":
@@ -446,10 +569,17 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
         return self.scheduler.step(scheduler_output)
 
     def request_finished(self, request, block_ids):
-        self.scheduler.finished(request)
-        return False, None
+        return self.scheduler.finished(request, block_ids), None
 
-    request_finished_all_groups = request_finished
+    def request_finished_all_groups(self, request, block_ids):
+        return self.request_finished(request, block_ids[0] if block_ids else [])
+
+    def update_connector_output(self, connector_output):
+        for request in connector_output.finished_sending or ():
+            self.scheduler.saving.pop(request, None)
+
+    def has_pending_push_work(self):
+        return bool(self.scheduler.asked)  # so an engine without requests goes on until it has the answer
 
     # in each worker
     def register_kv_caches(self, kv_caches):
@@ -459,10 +589,11 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
         self.worker.forget(kv_connector_metadata.gone)
 
     def start_load_kv(self, forward_context, **kwargs):
-        self.worker.start(self._get_connector_metadata().loads)
+        meta = self._get_connector_metadata()
+        self.worker.start(meta.loads, meta.saves)
 
     def get_finished(self, finished_req_ids):
-        return None, self.worker.finished() or None
+        return self.worker.finished()
 
     def get_block_ids_with_load_errors(self):
         failed, self.worker.failed = self.worker.failed, set()

@@ -177,10 +177,11 @@ class Engine:
         self.one.update_state_after_alloc(request, at, n)
         return n
 
-    def step(self, finished=(), preempted=(), wait=True):
+    def step(self, finished=(), preempted=(), wait=True, grown=()):
         """One step: what the scheduler says, and what the worker has done: (requests, blocks that failed)."""
+        more = types.SimpleNamespace(req_ids=[name for name, _ in grown], new_block_ids=[[blocks] for _, blocks in grown])
         meta = self.one.build_connector_meta(types.SimpleNamespace(finished_req_ids=set(finished),
-                                                                   preempted_req_ids=set(preempted)))
+                                                                   preempted_req_ids=set(preempted), scheduled_cached_reqs=more))
         self.other.handle_preemptions(meta)
         self.other.bind_connector_metadata(meta)
         self.other.start_load_kv(None)
@@ -377,7 +378,71 @@ def late():
         print(*said, sep="\n")
 
 
+def tells():
+    """What the live plan is told, and what may be stored: nothing behind rows of a lossy variant."""
+    S, told, answers = types.SimpleNamespace, [], []
+
+    class Day:
+        def __init__(self, *_):
+            pass
+
+        def used(self, tokens, found=0, answer=None):
+            told.append((len(tokens), found, answer is not None))
+            answers.append(answer)
+
+    evp.vllm.Day = Day
+    changes = {"cache_config": S(block_size=16, enable_prefix_caching=True, cache_dtype="auto"),
+               "parallel_config": S(tensor_parallel_size=1, pipeline_parallel_size=1)}
+    e = Engine(day="day.jsonl", changes=changes)
+
+    def ends(name, letter, n, blocks, had=0, done=None, **more):
+        r = request(name, letter, n, num_computed_tokens=done or n, **more)
+        if not had and e.ask(r)[0]:
+            e.load(r, blocks)
+            assert e.step() == ({name}, set())
+        else:
+            e.ask(r, had)
+            e.one.update_state_after_alloc(r, S(get_block_ids=lambda: [blocks], blocks=[blocks]), 0)
+        e.step(grown=[(name, [blocks[-1] + 50])])
+        return e.one.request_finished_all_groups(r, (blocks,))[0]
+
+    def let_go(name):
+        answers[-1]({})
+        assert e.one.has_pending_push_work()
+        e.step(wait=False)
+        assert not e.one.has_pending_push_work() and e.other.get_finished(set()) == (None, None)
+        e.one.update_connector_output(S(finished_sending={name}))
+
+    assert ends("1", "z", 60, [1, 2, 3, 4]) and told[-1] == (60, 0, True)
+    e.step, step = (lambda **_: setattr(e, "sent", step_only(e))), e.step
+    let_go("1")
+    assert e.sent == {"1"}
+    e.step = step
+    assert not ends("2", "b", 210, list(range(10, 24))) and told[-1] == (210, 200, False)     # kivi
+    assert not ends("3", "b", 64, [10, 11, 12, 30], had=48) and told[-1] == (64, 0, False)    # behind it, in vLLM's cache
+    assert not ends("4", "b", 80, [73, 31, 32, 33, 34], had=16) and told[-1][2] is False      # and where it grew
+    assert not ends("5", "z", 60, [1, 2, 3, 4], done=59) and told[-1][0] == 80                # aborted: not told
+    assert not ends("6", "z", 60, [1, 2, 3, 4], cache_salt="tenant") and told[-1][0] == 80
+    assert ends("7", "c", 120, list(range(40, 48))) and told[-1] == (120, 90, True)           # behind none
+    assert ends("8", "z", 64, [10, 11, 12, 30]) and told[-1] == (64, 0, True)                 # its blocks have new rows
+    assert not ends("9", "z", 60, [1, 2, 3, 4]) and told[-1] == (60, 0, False)                # two are held
+    for name in "parallel_config", "cache_config":
+        unfit = {**changes, name: S(**{**vars(changes[name]), "tensor_parallel_size": 2, "cache_dtype": "fp8"})}
+        e = Engine(day="day.jsonl", changes=unfit)
+        assert not ends("1", "z", 60, [1, 2, 3, 4]) and told[-1] == (60, 0, False)
+
+
+def step_only(e):
+    S = types.SimpleNamespace
+    meta = e.one.build_connector_meta(S(finished_req_ids=set(), preempted_req_ids=set(),
+                                        scheduled_cached_reqs=S(req_ids=[], new_block_ids=[])))
+    e.other.bind_connector_metadata(meta)
+    e.other.start_load_kv(None)
+    return e.other.get_finished(set())[0]
+
+
 finds(Engine())
+tells()
 salts(Engine())
 writes(Engine())
 fails(Engine())
