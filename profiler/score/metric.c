@@ -1,8 +1,9 @@
-/* metric.c - the metrics of the datasets, and all of them except ROUGE-L (rouge.c). */
+/* metric.c - which dataset has which metric, and LongBench's metrics except ROUGE-L (rouge.c). */
 #include "profiler/score/metric.h"
 
 #include "base/array.h"
 #include "base/buf.h"
+#include "base/parse.h"
 #include "base/utf8.h"
 #include "profiler/score/metric_internal.h"
 
@@ -14,27 +15,27 @@
 #include <utf8proc.h>
 
 static const struct scored {
-    const char *dataset;
     enum metric metric;
-    bool first_line; // score only the answer's first line
+    const char *datasets; // with blanks between them, and around
 } scored[] = {
-    { "narrativeqa", METRIC_F1, false },
-    { "qasper", METRIC_F1, false },
-    { "multifieldqa_en", METRIC_F1, false },
-    { "hotpotqa", METRIC_F1, false },
-    { "2wikimqa", METRIC_F1, false },
-    { "musique", METRIC_F1, false },
-    { "triviaqa", METRIC_F1, true },
-    { "gov_report", METRIC_ROUGE_L, false },
-    { "qmsum", METRIC_ROUGE_L, false },
-    { "multi_news", METRIC_ROUGE_L, false },
-    { "samsum", METRIC_ROUGE_L, true },
-    { "trec", METRIC_CLASS, true },
-    { "passage_retrieval_en", METRIC_RETRIEVAL, false },
-    { "passage_count", METRIC_COUNT, false },
-    { "lcc", METRIC_EDIT, false },
-    { "repobench-p", METRIC_EDIT, false },
+    { METRIC_F1, " narrativeqa qasper multifieldqa_en hotpotqa 2wikimqa musique triviaqa longbook_qa_eng " },
+    { METRIC_ROUGE_L, " gov_report qmsum multi_news samsum " },
+    { METRIC_CLASS, " trec " },
+    { METRIC_RETRIEVAL, " passage_retrieval_en " },
+    { METRIC_COUNT, " passage_count " },
+    { METRIC_EDIT, " lcc repobench-p " },
+    { METRIC_NAMED, " niah_single_1 niah_single_2 niah_single_3 niah_multikey_1 niah_multikey_2 niah_multikey_3 "
+                    "niah_multivalue niah_multiquery vt cwe fwe " },
+    { METRIC_NAMED_ROUNDED, " scbench_vt " },
+    { METRIC_ANY, " qa_1 qa_2 scbench_qa_eng scbench_many_shot longdialogue_qa_eng " },
+    { METRIC_PART, " scbench_kv scbench_prefix_suffix scbench_repoqa_and_kv " },
+    { METRIC_CHOICE, " scbench_choice_eng " },
+    { METRIC_LETTER, " longbench-v2 " },
+    { METRIC_NUMBER, " scbench_summary_with_needles passkey number_string " },
+    { METRIC_VALUE, " scbench_mf math_find " },
+    { METRIC_F1_CHARS, " scbench_qa_chn longbook_qa_chn " },
 };
+static const char first_lines[] = " triviaqa samsum trec "; // where only the answer's first line is scored
 
 /* The field all_classes of every row of trec, letter by letter. */
 static const char *const classes[] = {
@@ -91,31 +92,39 @@ static const char *const classes[] = {
 };
 enum { N_CLASSES = sizeof(classes) / sizeof(*classes) };
 
-static const struct scored *find(const char *dataset)
+/* Is a dataset among others, with or without _e? */
+static bool is_among(const char *datasets, const char *dataset)
 {
     size_t n = strlen(dataset);
+    char *base = n > 2 && strcmp(dataset + n - 2, "_e") == 0 ? strndup(dataset, n - 2) : NULL;
+    bool among = text_among(datasets, base ? base : dataset);
 
-    if (n > 2 && strcmp(dataset + n - 2, "_e") == 0)
-        n -= 2;
-    for (size_t i = 0; i < sizeof(scored) / sizeof(*scored); i++)
-        if (strlen(scored[i].dataset) == n && memcmp(scored[i].dataset, dataset, n) == 0)
-            return &scored[i];
-    return NULL;
+    free(base);
+    return among;
 }
 
 enum metric metric_of(const char *dataset)
 {
-    const struct scored *s = find(dataset);
-
-    return s ? s->metric : METRIC_NONE;
+    for (size_t i = 0; i < sizeof(scored) / sizeof(*scored); i++)
+        if (is_among(scored[i].datasets, dataset))
+            return scored[i].metric;
+    return METRIC_NONE;
 }
 
 const char *metric_name(enum metric metric)
 {
-    static const char *const name[] = { NULL,       "token F1",      "ROUGE-L",        "accuracy",
-                                        "accuracy", "right numbers", "edit similarity" };
-
-    return metric == METRIC_RETRIEVAL ? name[METRIC_COUNT] : name[metric];
+    switch (metric) {
+    case METRIC_NONE: return NULL;
+    case METRIC_F1: return "token F1";
+    case METRIC_F1_CHARS: return "character F1";
+    case METRIC_ROUGE_L: return "ROUGE-L";
+    case METRIC_RETRIEVAL:
+    case METRIC_COUNT: return "right numbers";
+    case METRIC_EDIT: return "edit similarity";
+    case METRIC_NAMED:
+    case METRIC_NAMED_ROUNDED: return "share of names";
+    default: return "accuracy";
+    }
 }
 
 int metric_check_steps(size_t a, size_t b, struct err *err)
@@ -133,8 +142,7 @@ static bool is_space(uint32_t c)
     return (c >= 0x1c && c <= 0x1f) || utf8_is_space(c);
 }
 
-/* Decodes the UTF-8 character at s; a malformed byte stands for itself. Returns its length. */
-static size_t next(const char *s, size_t left, uint32_t *point)
+size_t metric_next(const char *s, size_t left, uint32_t *point)
 {
     int n = utf8_decode(s, left, point);
 
@@ -149,7 +157,7 @@ int word_ids_add(struct word_ids *ids, struct map *words, const char *text, size
     uint32_t c;
 
     for (size_t at = 0, length; at <= n; at += length) {
-        length = at < n ? next(text + at, n - at, &c) : 1;
+        length = at < n ? metric_next(text + at, n - at, &c) : 1;
         if (at < n && !is_space(c))
             continue;
         int id = at > begin ? map_add(words, text + begin, at - begin, NULL) : MAP_ABSENT;
@@ -188,7 +196,7 @@ static int lower_points(struct points *out, const char *text, struct err *err)
     uint32_t c;
 
     for (size_t at = 0; at < n;) {
-        at += next(text + at, n - at, &c);
+        at += metric_next(text + at, n - at, &c);
         c = (uint32_t)utf8proc_tolower((utf8proc_int32_t)c);
         if (!is_ascii_punctuation(c) && ARRAY_PUSH(out, c))
             return err_nomem(err);
@@ -248,21 +256,42 @@ static int count_common(const struct word_ids *a, const struct word_ids *b, int 
     return n;
 }
 
-/* LongBench's F1 of two texts without words is 0, SQuAD's is 1: `empty`. */
-static int token_f1(const char *answer, const char *gold, double empty, double *score, struct err *err)
+/* normalize_zh_answer(): every character is a word. */
+static int normal_chars(struct word_ids *ids, struct map *words, const char *text, struct err *err)
+{
+    static const char chinese[] =
+        "！？｡。＂＃＄％＆＇（）＊＋，－／：；＜＝＞＠［＼］＾＿｀｛｜｝～｟｠｢｣､、〃》「」『』【】〔〕〖〗〘〙〚〛〜〝〞〟〰〾"
+        "〿–—‘’‛“”„‟…‧﹏";
+    struct points p = { 0 };
+    int code = lower_points(&p, text, err);
+
+    for (int i = 0; i < p.n && !code; i++) {
+        char bytes[5] = "";
+        size_t n = (size_t)utf8_encode(p.at[i], bytes);
+        if (!strstr(chinese, bytes))
+            code = word_ids_add(ids, words, bytes, n, err);
+    }
+    free(p.at);
+    return code;
+}
+
+typedef int normal(struct word_ids *ids, struct map *words, const char *text, struct err *err);
+
+/* NAN: neither text has a word. */
+static int token_f1(const char *answer, const char *gold, normal *add, double *score, struct err *err)
 {
     struct map words = { 0 };
     struct word_ids a = { 0 }, g = { 0 };
-    int code = normal_words(&a, &words, answer, err);
+    int code = add(&a, &words, answer, err);
 
     if (!code)
-        code = normal_words(&g, &words, gold, err);
+        code = add(&g, &words, gold, err);
     int *left = code ? NULL : calloc((size_t)words.n + 1, sizeof(*left));
     if (!code)
         code = left ? 0 : err_nomem(err);
     int n = code ? 0 : count_common(&a, &g, left);
     double precision = n ? (double)n / a.n : 0, recall = n ? (double)n / g.n : 0;
-    *score = n ? 2 * precision * recall / (precision + recall) : a.n + g.n ? 0 : empty;
+    *score = n ? 2 * precision * recall / (precision + recall) : a.n + g.n ? 0 : (double)NAN;
     free(left);
     free(a.at);
     free(g.at);
@@ -272,7 +301,10 @@ static int token_f1(const char *answer, const char *gold, double empty, double *
 
 int metric_token_f1(const char *answer, const char *reference, double *f1, struct err *err)
 {
-    return token_f1(answer, reference, 1, f1, err);
+    int code = token_f1(answer, reference, normal_words, f1, err);
+
+    *f1 = isnan(*f1) ? 1 : *f1;
+    return code;
 }
 
 /* ---- classes and numbers ---------------------------------------------------- */
@@ -347,7 +379,7 @@ static int all_points(struct points *out, const char *text, struct err *err)
     uint32_t c;
 
     for (size_t at = 0; at < n;) {
-        at += next(text + at, n - at, &c);
+        at += metric_next(text + at, n - at, &c);
         if (ARRAY_PUSH(out, c))
             return err_nomem(err);
     }
@@ -406,7 +438,8 @@ static int score_one(enum metric metric, const char *answer, const char *gold, d
 {
     *score = 0;
     switch (metric) {
-    case METRIC_F1: return token_f1(answer, gold, 0, score, err);
+    case METRIC_F1: return token_f1(answer, gold, normal_words, score, err);
+    case METRIC_F1_CHARS: return token_f1(answer, gold, normal_chars, score, err);
     case METRIC_ROUGE_L: return rouge_l(answer, gold, score, err);
     case METRIC_CLASS: *score = class_score(answer, gold); return 0;
     case METRIC_RETRIEVAL: *score = retrieval_score(answer, gold); return 0;
@@ -419,17 +452,18 @@ static int score_one(enum metric metric, const char *answer, const char *gold, d
 int metric_score(const char *dataset, const char *answer, const struct metric_gold *gold, double *score,
                  struct err *err)
 {
-    const struct scored *s = find(dataset);
-    const char *begin = s && s->first_line ? answer + strspn(answer, "\n") : answer;
-    char *text = s ? strndup(begin, s->first_line ? strcspn(begin, "\n") : strlen(begin)) : NULL;
+    enum metric metric = metric_of(dataset);
+    bool line = is_among(first_lines, dataset);
+    const char *begin = line ? answer + strspn(answer, "\n") : answer;
 
-    *score = s ? 0 : (double)NAN;
-    if (s && !text)
-        return err_nomem(err);
-    int code = 0;
-    for (int i = 0; s && i < gold->n && !code; i++) {
+    *score = metric == METRIC_NONE ? (double)NAN : 0;
+    if (metric == METRIC_NONE || metric >= METRIC_NAMED)
+        return metric == METRIC_NONE ? 0 : suite_score(metric, answer, gold, score, err);
+    char *text = strndup(begin, line ? strcspn(begin, "\n") : strlen(begin));
+    int code = text ? 0 : err_nomem(err);
+    for (int i = 0; i < gold->n && !code; i++) {
         double one;
-        code = score_one(s->metric, text, gold->at[i], &one, err);
+        code = score_one(metric, text, gold->at[i], &one, err);
         *score = !code && one > *score ? one : *score;
     }
     free(text);

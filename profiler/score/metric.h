@@ -1,7 +1,7 @@
-/* metric.h - LongBench's scores of an answer against a dataset's right answers.
+/* metric.h - scores of an answer against a dataset's right answers, from 0 to 1.
  *
- * Exactly as its metrics.py and eval.py: the dropped words, the classes of trec, and the shortcomings. A score is from
- * 0 to 1, the best over the right answers.
+ * LongBench's: exactly as its metrics.py and eval.py, with the dropped words, the classes of trec, and the
+ * shortcomings; the best over the right answers.
  *
  *     token F1         narrativeqa, qasper, multifieldqa_en, hotpotqa, 2wikimqa, musique, triviaqa
  *     ROUGE-L          gov_report, qmsum, multi_news, samsum; the F of the package `rouge` 1.0.1
@@ -13,6 +13,17 @@
  * trec, triviaqa and samsum look only at the first line of an answer. LongBench-E (names that end in _e) is scored the
  * same way. Chinese datasets need a word segmenter and have no metric here.
  *
+ * RULER's, SCBench's, LongBench v2's and some of InfiniteBench's: as their own code, by the suites' names of tasks.
+ *
+ *     share of names    RULER but for qa, scbench_vt: the share of right answers that the answer contains, in any case
+ *     accuracy          the answer contains one in any case (qa, many_shot), the right one to the letter (kv,
+ *                       prefix_suffix), the right choice; its first number is right (mf, passkey)
+ *     character F1      scbench_qa_chn
+ *
+ * Summaries and functions have none: scbench_summary, scbench_repoqa, and their questions among others
+ * (scbench_summary_with_needles, scbench_repoqa_and_kv). Where SCBench's right answers are texts instead of lists
+ * (many_shot, qa_chn), its code compares with every single character of them; here they are whole.
+ *
  * Characters become lower case one by one (Unicode's simple mapping); in Python a handful of them become two
  * characters.
  */
@@ -21,7 +32,24 @@
 
 #include "base/err.h"
 
-enum metric { METRIC_NONE, METRIC_F1, METRIC_ROUGE_L, METRIC_CLASS, METRIC_RETRIEVAL, METRIC_COUNT, METRIC_EDIT };
+enum metric {
+    METRIC_NONE,
+    METRIC_F1,
+    METRIC_F1_CHARS,
+    METRIC_ROUGE_L,
+    METRIC_CLASS,
+    METRIC_RETRIEVAL,
+    METRIC_COUNT,
+    METRIC_EDIT,
+    METRIC_NAMED,
+    METRIC_NAMED_ROUNDED,
+    METRIC_ANY,
+    METRIC_PART,
+    METRIC_CHOICE,
+    METRIC_LETTER,
+    METRIC_NUMBER,
+    METRIC_VALUE
+};
 
 /* The metric of a dataset by name, or METRIC_NONE. */
 enum metric metric_of(const char *dataset);
