@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { NIGHTLY_VERSION = 1, NIGHTLY_FILE_MAX = 1 << 20, DAYS_MAX = 36500 };
+enum { NIGHTLY_VERSION = 1, NIGHTLY_FILE_MAX = 1 << 20, DAYS_MAX = 36500, AS_LOGGED = -1 };
 
 static const char *const members[] = { "evp",         "version",      "model",       "logs",    "tiers",  "state",
                                        "alpha",       "move_cost",    "budget_s",    "configs", "served", "metrics",
@@ -87,7 +87,7 @@ static int take(struct nightly *n, struct err *err)
         json_may_text(t, "metrics", &n->metrics, err) || json_may_text(t, "configs", &n->configs, err) ||
         json_may_text(t, "namespace", &n->name_space, err) || may_real(t, "alpha", 1e9, &n->alpha, err) ||
         may_real(t, "move_cost", 1e9, &n->move_cost, err) || may_real(t, "pack_weight", 1e9, &n->pack_weight, err) ||
-        may_count(t, "gpus", &n->gpus, err) || (json_get(t, "rate") && may_real(t, "rate", 1e9, &n->rate, err)) ||
+        may_count(t, "gpus", &n->gpus, err) || json_may_real(t, "rate", &n->rate, err) ||
         may_real(t, "budget_s", 1e9, &n->budget_s, err) || may_real(t, "hours", 1e4, &n->hours, err) ||
         may_real(t, "false_alarms", 0.5, &n->false_alarms, err) || may_count(t, "forget_days", &n->forget_days, err) ||
         may_count(t, "keep", &n->keep, err))
@@ -100,6 +100,8 @@ static int take(struct nightly *n, struct err *err)
         return err->code;
     if (!(n->false_alarms > 0))
         return err_set(err, ERR_FORMAT, "field 'false_alarms' is not above 0");
+    if (n->rate > 1e9 || (n->rate < 0 && n->rate != AS_LOGGED))
+        return err_set(err, ERR_FORMAT, "field 'rate' is not between 0 and 1e+09");
     if (n->gpus == 0)
         return err_set(err, ERR_FORMAT, "field 'gpus' is 0");
     if (!*n->model || !*n->tiers || !*n->state || !*n->metrics)
@@ -115,7 +117,7 @@ int nightly_parse(struct nightly *n, const char *text, size_t bytes, struct err 
                            .alpha = 1,
                            .move_cost = 0.5,
                            .pack_weight = 0.1,
-                           .rate = -1,
+                           .rate = AS_LOGGED,
                            .gpus = 1,
                            .budget_s = 3600,
                            .hours = 10,

@@ -5,7 +5,7 @@
 
 static void put_real(struct buf *out, double x)
 {
-    if (isnan(x))
+    if (!isfinite(x))
         buf_adds(out, "\t-");
     else
         buf_printf(out, "\t%.9g", x);
