@@ -234,6 +234,24 @@ static void warn_of_few(const struct table *t)
                  r.pairs - r.told, r.pairs);
 }
 
+/* What is to be gained by asking about each context: no more than contexts differ. */
+static void say_ceiling(const struct table *t)
+{
+    double between = 0, within = 0;
+    int n = 0;
+
+    for (int v = 1; v < t->n_configs && t->belief_between; v++)
+        if (!isnan(t->belief_between[v])) {
+            between += t->belief_between[v];
+            within += t->belief_within[v];
+            n++;
+        }
+    if (between > 0)
+        log_info("qualities of a config differ by %.3f between contexts, and answers by %.3f between the questions of "
+                 "one: %.0f question%s about a context tell as much of it as the config's mean over all contexts",
+                 sqrt(between / n), sqrt(within / n), ceil(within / between), within > between ? "s" : "");
+}
+
 void score_say(const struct table *t, enum score_detail detail)
 {
     bool gold = has_gold(t);
@@ -252,6 +270,7 @@ void score_say(const struct table *t, enum score_detail detail)
         say_row(t, v, width, gold, first);
     if (gold)
         say_metrics(t);
+    say_ceiling(t);
     warn_of_unsure(t);
     warn_of_few(t);
 }
