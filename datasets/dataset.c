@@ -94,6 +94,25 @@ static const struct dataset table[] = {
     { .name = "repobench-p",
       .before = "Please complete the code given below. \n",
       .after = "{question}Next line of code:\n" },
+    { .name = "longbench-v2",
+      .before = "Please read the following text and answer the question below.\n\n<text>\n",
+      .after =
+          "\n</text>\n\nWhat is the correct answer to this question: {question}\n\nFormat your response as follows: "
+          "\"The correct answer is (insert answer here)\"." },
+    { .name = "scbench_kv",
+      .before = "Extract the value corresponding to the specified key in the JSON object below.\n\n",
+      .after = SCBENCH_ASK },
+    { .name = "scbench_choice_eng",
+      .before = "Read the book and answer the question.\n\n",
+      .after = "\n\nQuestion: {question}\n\nThe the correct answer is" },
+    { .name = "scbench_qa_eng",
+      .before = "Read the book and answer the question. Be very concise in your answer.\n\n",
+      .after = "\n\nQuestion: {question}\nAnswer:" },
+    { .name = "scbench_qa_chn", .before = "阅读以下书籍然后回答问题。\n\n", .after = "\n\n问题：{question}\n答案：" },
+    { .name = "scbench_repoqa",
+      .before = "Based on the function description and code context, please retrieve and repeat the exact described "
+                "function from the code context in a code block wrapped by ```:\n\n",
+      .after = SCBENCH_ASK },
 };
 enum { N_DATASETS = sizeof(table) / sizeof(*table) };
 
@@ -134,8 +153,9 @@ static int add_question(const struct dataset_row *row, const char *instruction, 
 
 int dataset_prompt(const struct dataset *d, const struct dataset_row *row, struct context *c, struct err *err)
 {
+    d = row->ask ? NULL : d;
     bool takes_questions = !d || strstr(d->after, "{question}");
-    const char *ask = !d ? CONTEXT_PLAIN_ASK : takes_questions ? d->after : DATASET_ASK;
+    const char *ask = row->ask ? row->ask : !d ? CONTEXT_PLAIN_ASK : takes_questions ? d->after : DATASET_ASK;
     struct buf text = { 0 };
 
     if (!*row->document)

@@ -1,4 +1,4 @@
-/* dataset.h - the LongBench datasets and their published prompts.
+/* dataset.h - the datasets of LongBench, LongBench v2 and SCBench, and their published prompts.
  *
  * A published prompt (LongBench's config/dataset2prompt.json) has the document in its middle. It is split after it: the
  * beginning, up to and including the document, is the text that a serving system caches and that the papers compress;
@@ -10,6 +10,9 @@
  * after the document, trimmed, becomes the dataset's one question, and the ask is DATASET_ASK, so that these texts can
  * take other questions as well. CONTEXT_PLAIN_ASK would not do: it asks for brevity, and these instructions ask for a
  * page.
+ *
+ * SCBench's prompts are those of its first turns: every question is asked about the context alone, as in its mode of
+ * many requests. Its other tasks have the context, an empty line and the question.
  *
  * LongBench-E has the same prompts under names that end in _e.
  *
@@ -36,13 +39,16 @@ struct dataset {
 /* For prompts without {input}. Two wordings made the default model answer; CONTEXT_PLAIN_ASK is the other. */
 #define DATASET_ASK "\n\nQuestion: {question}"
 
-/* By name, with or without _e; NULL when LongBench has no such dataset. */
+#define SCBENCH_ASK "\n\n{question}"
+
+/* By name, with or without _e; NULL: no such dataset has a prompt here. */
 const struct dataset *dataset_find(const char *name);
 
 /* The fields of a dataset's row. */
 struct dataset_row {
     const char *document, *input; // input "" or NULL: none
-    const struct json *answers;   // a list of strings, a string, or NULL
+    const struct json *answers;   // a list of strings and numbers, one of them, or NULL
+    const char *ask;              // instead of the dataset's prompt; NULL: that is used
 };
 
 /* Fills text, ask and inputs of a zeroed context. The caller sets id and dataset, and releases the context after a

@@ -56,10 +56,18 @@ bool import_has_rows(const char *name)
 
 char *import_stem(const char *path)
 {
-    const char *name = file_name(path);
+    const char *name = file_name(path), *folder = name > path ? name - 1 : path;
     const struct ending *e = ending_of(name);
+    char *stem = strndup(name, strlen(name) - (e ? strlen(e->text) : 0));
 
-    return strndup(name, strlen(name) - (e ? strlen(e->text) : 0));
+    while (folder > path && folder[-1] != '/')
+        folder--;
+    if (stem && e && e->kind != IMPORT_TEXT && *folder != '.' && name > folder + 1 &&
+        (strcmp(stem, "test") == 0 || strcmp(stem, "validation") == 0)) {
+        free(stem);
+        stem = strndup(folder, (size_t)(name - folder) - 1);
+    }
+    return stem;
 }
 
 /* ---- rows ----------------------------------------------------------------- */

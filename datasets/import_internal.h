@@ -14,7 +14,8 @@ enum import_kind { IMPORT_UNKNOWN, IMPORT_ROWS, IMPORT_JSON, IMPORT_CSV, IMPORT_
 enum import_kind import_kind_of(const char *name); // by its ending
 bool import_has_rows(const char *name);            // by its ending
 
-/* The name of a file without folder and known ending ("Apache-2.0" keeps its dot). The caller frees it. */
+/* The name of a file without folder and known ending ("Apache-2.0" keeps its dot); of rows in a file `test` or
+ * `validation` its folder's name. The caller frees it. */
 char *import_stem(const char *path);
 
 /* Is the file binary, or a document of a known kind that is not read here (PDF, Word, Parquet, a picture)? Then *err

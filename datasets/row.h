@@ -6,8 +6,16 @@
  *     {"input": question, "context": document, "answers": [...], "dataset": name, "_id": id, ...}
  *
  * Without `dataset` the file's name is used, without `_id` the line's number. `question` or `query` stand for an absent
- * `input`, `answer` for `answers`; LongBench v2's `choice_A` to `choice_D` are appended to the question. Other fields
- * are not read; those with texts are named.
+ * `input`, `answer` for `answers`; `choice_A` to `choice_D` and `options` are appended to the question. A row with
+ * `choice_A` and `difficulty` is of LongBench v2. Other fields are not read; those with texts are named.
+ *
+ * Other suites:
+ *
+ *     kvpress'  {"context", "question", "answer_prefix", "answer", "task", ...}: the whole prompt in three pieces, the
+ *               last of which begins the reply; `task` is the dataset
+ *     RULER's   {"input", "outputs", "answer_prefix", ...}: the question begins in `input` where kvpress cuts it
+ *     SCBench's {"context", "multi_turns": [{"input", "answer", "options"}, ...]}: a context with many questions. A
+ *               list of numbers as context follows the first question, as SCBench prints it
  */
 #ifndef EVP_ROW_H
 #define EVP_ROW_H

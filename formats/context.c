@@ -23,20 +23,28 @@ static int take_text(const struct json *row, const char *name, const char *other
 
 static int add_answer(struct context_input *in, const struct json *answer, struct err *err)
 {
-    if (!json_is_text(answer))
-        return err_set(err, ERR_FORMAT, "field 'answers' holds something that is not a string");
-    in->answer[in->n_answers] = strdup(json_text(answer));
+    struct buf text = { 0 };
+
+    if (!json_is_text(answer) && !json_is_number(answer))
+        return err_set(err, ERR_FORMAT, "field 'answers' holds something that is neither a string nor a number");
+    if (json_is_text(answer))
+        buf_adds(&text, json_text(answer));
+    else
+        json_print(&text, answer);
+    in->answer[in->n_answers] = buf_take(&text);
     return in->answer[in->n_answers++] ? 0 : err_nomem(err);
 }
 
 static int take_answers(struct context_input *in, const struct json *answers, struct err *err)
 {
-    if (answers && !json_is_array(answers) && !json_is_text(answers) && !json_is_null(answers))
+    bool one = json_is_text(answers) || json_is_number(answers);
+
+    if (answers && !one && !json_is_array(answers) && !json_is_null(answers))
         return err_set(err, ERR_FORMAT, "field 'answers' is not a list");
     in->answer = calloc((size_t)json_count(answers) + 1, sizeof(*in->answer));
     if (!in->answer)
         return err_nomem(err);
-    if (json_is_text(answers))
+    if (one)
         return add_answer(in, answers, err);
     for (const struct json *a = json_first(answers); a; a = json_next(a))
         if (add_answer(in, a, err))

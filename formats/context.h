@@ -68,7 +68,7 @@ int context_from_json(struct context *c, const struct json *row, struct err *err
 void context_to_json(const struct context *c, struct json_out *w); // members only
 void context_release(struct context *c);
 
-/* Adds a question that came with the dataset. answers: a list of strings, one string, or NULL. */
+/* Adds a question that came with the dataset. answers: a list of strings and numbers, one of them, or NULL. */
 int context_add_input(struct context *c, const char *question, const struct json *answers, struct err *err) MUST_CHECK;
 
 /* Moves into `to` the questions of `from` that `to` lacks. */

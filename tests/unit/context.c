@@ -78,8 +78,8 @@ Test(context, refuses)
         { "{\"id\":\"a\",\"text\":\"t\",\"n_tokens\":1.5}", "field 'n_tokens' is not a whole number" },
         { "{\"id\":\"a\",\"text\":\"t\",\"inputs\":{}}", "field 'inputs' is not a list" },
         { "{\"id\":\"a\",\"text\":\"t\",\"inputs\":[3]}", "field 'inputs': field 'question' is missing" },
-        { "{\"id\":\"a\",\"text\":\"t\",\"inputs\":[{\"question\":\"q\",\"answers\":[1]}]}",
-          "field 'inputs': field 'answers' holds something that is not a string" },
+        { "{\"id\":\"a\",\"text\":\"t\",\"inputs\":[{\"question\":\"q\",\"answers\":[[]]}]}",
+          "field 'inputs': field 'answers' holds something that is neither a string nor a number" },
     };
     struct context c;
     struct err e;

@@ -36,6 +36,13 @@ static const char *const published[][2] = {
     { "passage_retrieval_zh", "c1e2346e245eb365" },
     { "lcc", "6a1f24cf0bb83cd9" },
     { "repobench-p", "ee9ec182ea5ffeb7" },
+    /* SCBench's multiturn_templates and LongBench v2's prompts/0shot.txt with these fields, choices taken out */
+    { "scbench_kv", "afa97419dd69cd74" },
+    { "scbench_choice_eng", "05d1fe9d53d8e888" },
+    { "scbench_qa_eng", "658a3b345f204ec8" },
+    { "scbench_qa_chn", "6b4b8912907d07b6" },
+    { "scbench_repoqa", "55dc318d09515672" },
+    { "longbench-v2", "dde31eacfa9d012f" },
 };
 enum { N_PUBLISHED = sizeof(published) / sizeof(*published) };
 
@@ -156,7 +163,7 @@ Test(datasets, questions_under_other_names)
                           "{\"context\":\"D\",\"question\":\"Q?\",\"choice_A\":\"a\",\"choice_B\":\"b\",\"choice_C\":"
                           "\"c\",\"choice_D\":\"d\",\"answer\":\"B\"}",
                           &e));
-    cr_assert_str_eq(c.inputs.at->question, "Q?\n(A) a\n(B) b\n(C) c\n(D) d");
+    cr_assert_str_eq(c.inputs.at->question, "Q?\nChoices:\n(A) a\n(B) b\n(C) c\n(D) d");
     cr_assert_str_eq(c.inputs.at->answer[0], "B");
     context_release(&c);
     cr_assert(!context_of(&c, "{\"context\":\"D\",\"input\":\"\",\"query\":\"Q?\",\"question\":3}", &e));
@@ -174,9 +181,14 @@ Test(datasets, rows_that_cannot_be_used)
         { "{\"context\":\"\"}", "the document is empty" },
         { "{\"context\":3}", "field 'context' is not a string" },
         { "{\"context\":\"D\",\"input\":3}", "field 'input' is not a string" },
-        { "{\"context\":\"D\",\"input\":\"Q\",\"answers\":3}", "field 'answers' is not a list" },
-        { "{\"context\":\"D\",\"input\":\"Q\",\"answers\":[3]}",
-          "field 'answers' holds something that is not a string" },
+        { "{\"context\":\"D\",\"input\":\"Q\",\"answers\":{}}", "field 'answers' is not a list" },
+        { "{\"context\":\"D\",\"input\":\"Q\",\"answers\":[3,[]]}",
+          "field 'answers' holds something that is neither a string nor a number" },
+        { "{\"context\":\"D\",\"answer_prefix\":[]}", "field 'answer_prefix' is not a string" },
+        { "{\"input\":\"Q?\",\"outputs\":[]}", "field 'input' has no question of RULER" },
+        { "{\"input\":{},\"outputs\":[]}", "field 'input' is not a string" },
+        { "{\"multi_turns\":[]}", "field 'input' is missing" },
+        { "{\"context\":\"D\",\"multi_turns\":[{\"input\":\"Q\",\"answer\":true}]}", "field 'answers' is not a list" },
         { "{\"context\":\"D\",\"dataset\":[]}", "field 'dataset' is not a string" },
         { "{\"text\":\"D\"}", "field 'id' is missing" },
         { "{\"text\":\"\",\"id\":\"a\"}", "field 'text' is empty" },
