@@ -1,6 +1,7 @@
 /* digest.c - hides OpenSSL and xxHash: callers see their states under our own names. */
 #include "base/digest.h"
 
+#include "base/digest_avx2.h"
 #include "base/file.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@ enum { DIGEST_BLOCK = 1 << 16 }; // bytes: a block fits the processor's caches
 
 uint64_t digest_xxh3(const void *bytes, size_t n)
 {
-    return XXH3_64bits(bytes, n);
+    return __builtin_cpu_supports("avx2") ? xxh3_avx2(bytes, n) : XXH3_64bits(bytes, n);
 }
 
 uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed)
@@ -52,7 +53,10 @@ struct checksum *checksum_new(struct err *err)
 
 void checksum_add(struct checksum *c, const void *bytes, size_t n)
 {
-    XXH3_64bits_update((XXH3_state_t *)c, bytes, n);
+    if (__builtin_cpu_supports("avx2"))
+        xxh3_add_avx2(c, bytes, n);
+    else
+        XXH3_64bits_update((XXH3_state_t *)c, bytes, n);
 }
 
 void checksum_end(struct checksum *c, char hex[XXH3_HEX])

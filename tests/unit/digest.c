@@ -2,6 +2,8 @@
 #include "base/digest.h"
 
 #include <criterion/criterion.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 Test(digest, tokens_are_little_endian_and_prefixes_can_be_peeked_at)
 {
@@ -82,4 +84,30 @@ Test(digest, checksum_in_pieces)
     }
     digest_xxh3_hex("", 0, want);
     cr_assert_str_eq(want, "2d06800538d394c2"); /* XXH3's own value for nothing */
+}
+
+/* xxHash itself, compiled for any processor, has the same sums: of all lengths that it treats differently, in pieces
+ * too. */
+Test(digest, checksums_are_xxhash_s)
+{
+    static unsigned char bytes[70000];
+    static const size_t lengths[] = { 0, 1, 16, 17, 128, 129, 240, 241, 1024, 1025, 4096, 65537, sizeof(bytes) };
+    char want[XXH3_HEX], got[XXH3_HEX];
+    struct err err;
+
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (unsigned char)(i * i * 31 >> 3);
+    for (size_t l = 0; l < sizeof(lengths) / sizeof(*lengths); l++) {
+        size_t n = lengths[l];
+        snprintf(want, sizeof(want), "%016llx", (unsigned long long)XXH3_64bits(bytes, n));
+        digest_xxh3_hex(bytes, n, got);
+        cr_assert_str_eq(got, want, "%zu bytes", n);
+        for (size_t piece = 1; piece <= 5000; piece *= 7) {
+            struct checksum *c = checksum_new(&err);
+            for (size_t at = 0; at < n; at += piece)
+                checksum_add(c, bytes + at, n - at < piece ? n - at : piece);
+            checksum_end(c, got);
+            cr_assert_str_eq(got, want, "%zu bytes in pieces of %zu", n, piece);
+        }
+    }
 }
