@@ -6,6 +6,7 @@
 #include "codes/cachegen_codes.h"
 #include "loader/libevicpress/evicpress.h"
 
+#include <immintrin.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -24,16 +25,51 @@ size_t row_type_bytes(int type)
 #else
 #define WIDE
 #endif
+#define INLINE static inline __attribute__((always_inline)) // into every version of a caller
 
 /* ---- writing ------------------------------------------------------------------- */
 
-WIDE static void narrow(void *to, int type, const float *x, int n)
+/* Eight numbers at a time, where the processor converts them itself; returns how many are done. It keeps a nan's
+ * payload, f16_from_f32() does not. */
+__attribute__((target("avx2,f16c"))) static int narrow_by_f16c(uint16_t *to, const float *x, int n)
+{
+    const __m128i nan = _mm_set1_epi16(0x7e00), sign = _mm_set1_epi16(-0x8000), inf = _mm_set1_epi16(0x7c00);
+    int i = 0;
+
+    for (; i + 8 <= n; i += 8) {
+        __m128i h = _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT);
+        __m128i is_nan = _mm_cmpgt_epi16(_mm_andnot_si128(sign, h), inf);
+        h = _mm_blendv_epi8(h, _mm_or_si128(_mm_and_si128(h, sign), nan), is_nan);
+        _mm_storeu_si128((__m128i *)(to + i), h);
+    }
+    return i;
+}
+
+static int narrow_f16_fast(uint16_t *to, const float *x, int n)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? narrow_by_f16c(to, x, n) : 0;
+}
+
+/* bf16_from_f32() of all numbers; a row without nan needs no condition for each. */
+INLINE void narrow_bf16(uint16_t *to, const float *x, int n)
+{
+    uint32_t largest = 0;
+
+    for (int i = 0; i < n; i++) {
+        uint32_t u = half_bits(x[i]), magnitude = u & 0x7fffffff;
+        largest = magnitude > largest ? magnitude : largest;
+        to[i] = (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
+    }
+    for (int i = 0; i < n && largest > 0x7f800000; i++)
+        to[i] = bf16_from_f32(x[i]);
+}
+
+INLINE void narrow(void *to, int type, const float *x, int n)
 {
     if (type == EVICPRESS_BF16)
-        for (int i = 0; i < n; i++)
-            ((uint16_t *)to)[i] = bf16_from_f32(x[i]);
+        narrow_bf16(to, x, n);
     else if (type == EVICPRESS_F16)
-        for (int i = 0; i < n; i++)
+        for (int i = narrow_f16_fast(to, x, n); i < n; i++)
             ((uint16_t *)to)[i] = f16_from_f32(x[i]);
     else if (type == EVICPRESS_F32)
         memcpy(to, x, (size_t)n * sizeof(*x));
@@ -49,7 +85,7 @@ static void scatter(char *to, int64_t stride, const char *x, size_t size, int n)
         memcpy(to + (size_t)i * (size_t)stride * size, x + (size_t)i * size, size);
 }
 
-static void put_row(const struct row_sink *sink, int64_t row, const float *x)
+INLINE void put_row(const struct row_sink *sink, int64_t row, const float *x)
 {
     size_t size = row_type_bytes(sink->type);
     char *to = sink->to + (size_t)(row * sink->row_stride) * size;
@@ -133,33 +169,57 @@ WIDE void row_sink_keys(const struct row_sink *sink, const struct row_codes *c, 
     }
 }
 
-/* n words of one group. `bits` is a constant where this is called, so that the inner loop is one vector. */
-static inline __attribute__((always_inline)) void decode_words(float *x, const uint32_t *word, int n, int bits,
-                                                               const float scale_zero[2])
+typedef uint32_t lanes __attribute__((vector_size(32))); // eight numbers; in halves without AVX2
+
+/* n words of one group. `bits` is a constant where this is called: 2 or 4. by: scale and zero. */
+INLINE void decode_words(float *x, const uint32_t *word, int n, int bits, const float by[2])
 {
-    for (int w = 0; w < n; w++, x += 32 / bits)
-        for (int i = 0; i < 32 / bits; i++)
-            x[i] = (float)(int32_t)(word[w] >> i * bits & ((1u << bits) - 1)) * scale_zero[0] + scale_zero[1];
+    const lanes shift = { 0, 1, 2, 3, 4, 5, 6, 7 };
+
+    for (int w = 0; w < n; w++)
+        for (int first = 0; first < 32; first += 8 * bits, x += 8) {
+            const lanes all = (word[w] >> first) - (lanes){ 0 },
+                        codes = all >> (shift * (uint32_t)bits) & ((1u << bits) - 1);
+            for (int i = 0; i < 8; i++)
+                x[i] = (float)(int32_t)codes[i] * by[0] + by[1];
+        }
+}
+
+INLINE void decode_bytes(float *x, const uint8_t *code, int n, const float by[2])
+{
+    for (int i = 0; i < n; i++)
+        x[i] = (float)code[i] * by[0] + by[1];
+}
+
+/* Scales and zeros of the rows from `row` on. */
+INLINE void read_row_scales(float *scale, float *zero, const struct row_codes *c, int64_t row, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        scale[i] = f16_to_f32(c->scales[row + i]);
+        zero[i] = f16_to_f32(c->zeros[row + i]);
+    }
 }
 
 WIDE void row_sink_values(const struct row_sink *sink, const struct row_codes *c, const struct row_span *span)
 {
-    int K = sink->columns, words = c->group * c->bits / 32, groups = K / c->group;
-    float x[ROW_COLUMNS];
+    int K = sink->columns, words = c->group * c->bits / 32, groups = K / c->group, at_once = ROW_COLUMNS / groups;
+    float x[ROW_COLUMNS], scale[ROW_COLUMNS], zero[ROW_COLUMNS];
 
-    for (int64_t row = span->skip; row < span->skip + span->n; row++) {
-        for (int g = 0; g < groups; g++) {
-            const uint32_t *word = c->codes + (row * groups + g) * words;
-            const float scale_zero[] = { f16_to_f32(c->scales[row * groups + g]),
-                                         f16_to_f32(c->zeros[row * groups + g]) };
+    for (int64_t i = 0; i < span->n; i++) {
+        const uint32_t *word = c->codes + (span->skip + i) * groups * words;
+        const int64_t left = span->n - i, first = i % at_once * groups;
+        if (first == 0)
+            read_row_scales(scale, zero, c, (span->skip + i) * groups, (left < at_once ? left : at_once) * groups);
+        for (int g = 0; g < groups; g++, word += words) {
+            const float by[] = { scale[first + g], zero[first + g] };
             if (c->bits == 8)
-                decode_words(x + g * c->group, word, words, 8, scale_zero);
+                decode_bytes(x + g * c->group, (const uint8_t *)word, c->group, by);
             else if (c->bits == 4)
-                decode_words(x + g * c->group, word, words, 4, scale_zero);
+                decode_words(x + g * c->group, word, words, 4, by);
             else
-                decode_words(x + g * c->group, word, words, 2, scale_zero);
+                decode_words(x + g * c->group, word, words, 2, by);
         }
-        put_row(sink, span->first + row - span->skip, x);
+        put_row(sink, span->first + i, x);
     }
 }
 
