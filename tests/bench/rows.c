@@ -1,7 +1,7 @@
 /* rows FOLDER - rows of placed payloads as an engine keeps them, beside read() of the payload's file and memcpy() of as
- * many bytes: from FOLDER/tier, in one thread, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16),
- * with checksums compared. On a disk every read begins without the page cache. The fastest of 7; in a file
- * system in memory by the time of the processor, because other programs may use it too. */
+ * many bytes: from FOLDER/tier, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16), with checksums
+ * compared, in one thread and, layer by layer, in two. On a disk every read begins without the page cache. The fastest
+ * of 7; in a file system in memory by the time of the processor, because other programs may use it too. */
 #include "formats/manifest.h"
 #include "formats/payload.h"
 #include "loader/libevicpress/evicpress.h"
@@ -12,10 +12,20 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LAYERS = 4, HEADS = 8, COLUMNS = 128, TOKENS = 8192, REPEATS = 7, TENSORS = 8, ALL = 1 + LAYERS * TENSORS };
+enum {
+    LAYERS = 4,
+    HEADS = 8,
+    COLUMNS = 128,
+    TOKENS = 8192,
+    REPEATS = 7,
+    TENSORS = 8,
+    THREADS_MAX = LAYERS,
+    ALL = 1 + LAYERS * TENSORS
+};
 static const char model[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 static const size_t whole = (size_t)LAYERS * 2 * HEADS * TOKENS * COLUMNS * 2; // bytes of all rows as bf16
 
@@ -29,6 +39,8 @@ static void must(int failed, const char *why)
 
 /* Seconds: of this thread where no disk is waited for. */
 static clockid_t the_clock = CLOCK_THREAD_CPUTIME_ID;
+
+static int n_threads = 1; // that share the layers
 
 static double now(void)
 {
@@ -142,20 +154,56 @@ static double least(const double *seconds)
     return x;
 }
 
-/* All rows of a payload: an engine's way, [rows][heads][columns], or dense. Returns the seconds. */
-static double fetch(struct evp_store *store, const struct evp_prefix *found, struct evp_rows rows, char *to)
-{
+/* Layers first, first + step and so on of an open payload, for one thread; `seconds` says how long it took. */
+struct share {
     struct evp_payload *payload;
+    struct evp_rows rows;
+    char *to;
+    int first, step;
+    double seconds;
+};
+
+static void *fetch_share(void *arg)
+{
+    struct share *s = arg;
+    size_t bytes = (size_t)HEADS * TOKENS * COLUMNS * (s->rows.type == EVICPRESS_F32 ? 4 : 2);
+    struct evp_rows rows = s->rows;
     struct evp_error error;
-    size_t bytes = (size_t)HEADS * TOKENS * COLUMNS * (rows.type == EVICPRESS_F32 ? 4 : 2);
     double start = now();
 
-    must(evp_payload_open(&payload, store, found, &error), error.text);
-    for (rows.layer = 0; rows.layer < LAYERS; rows.layer++)
-        for (rows.side = 0; rows.side < 2; rows.side++, to += bytes)
-            must(evp_fetch_rows(payload, &rows, to, bytes, &error), error.text);
-    evp_payload_close(payload);
-    return now() - start;
+    for (rows.layer = s->first; rows.layer < LAYERS; rows.layer += s->step)
+        for (rows.side = 0; rows.side < 2; rows.side++)
+            must(evp_fetch_rows(s->payload, &rows, s->to + (size_t)(2 * rows.layer + rows.side) * bytes, bytes, &error),
+                 error.text);
+    s->seconds = now() - start;
+    return NULL;
+}
+
+/* All rows of a payload: an engine's way, [rows][heads][columns], or dense. Returns the seconds, of the thread that
+ * takes longest. */
+static double fetch(struct evp_store *store, const struct evp_prefix *found, struct evp_rows rows, char *to)
+{
+    struct share share[THREADS_MAX] = { { 0 } };
+    pthread_t thread[THREADS_MAX];
+    struct evp_error error;
+    double start = now(), most = 0;
+
+    must(evp_payload_open(&share[0].payload, store, found, &error), error.text);
+    double opened = now() - start;
+    for (int i = 0; i < n_threads; i++) {
+        share[i] = (struct share){ share[0].payload, rows, to, i, n_threads, 0 };
+        if (n_threads > 1)
+            must(pthread_create(&thread[i], NULL, fetch_share, &share[i]), "no thread");
+        else
+            fetch_share(&share[i]);
+    }
+    for (int i = 0; i < n_threads; i++) {
+        if (n_threads > 1)
+            pthread_join(thread[i], NULL);
+        most = share[i].seconds > most ? share[i].seconds : most;
+    }
+    evp_payload_close(share[0].payload);
+    return opened + most;
 }
 
 /* Drops the payload's file from the page cache. In a memory file system it stays. */
@@ -258,6 +306,9 @@ int main(int argc, char **argv)
         compare(store, id, "bf16, [rows][heads][columns]", paged);
         compare(store, id, "f32, dense", f32);
     }
+    n_threads = 2;
+    compare(store, 1, "bf16, paged, two threads", paged);
+    compare(store, 2, "bf16, paged, two threads", paged);
     evp_close(store);
     manifest_release(&m);
     return 0;

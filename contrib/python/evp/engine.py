@@ -11,6 +11,7 @@ import os
 import re
 import threading
 import time
+from concurrent.futures import wait
 from types import SimpleNamespace
 
 import evp
@@ -41,6 +42,14 @@ def settings(given, **more):
     if not given.get("manifest"):
         raise ValueError("evp: the setting 'manifest' is missing")
     return SimpleNamespace(**{**known, **given})
+
+
+def spread(pool, work, items):
+    """Runs work(item) for all items on a pool's threads. Returns the results when the last one has ended, or raises the
+    exception of the first that has one."""
+    parts = [pool.submit(work, item) for item in items]
+    wait(parts)
+    return [part.result() for part in parts]
 
 
 def keeps_all(config):

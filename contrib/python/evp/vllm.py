@@ -38,6 +38,7 @@ import queue
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import torch
@@ -51,7 +52,7 @@ from evp import engine, vllm_dropped
 from evp.day import Day
 
 TESTED = "0.32"  # version of vLLM
-LOADERS = 4      # threads of a worker that read payloads
+LOADERS = 4      # loads at once, and threads of a worker that share the layers of them all
 SWITCH_S = 1e-4  # while something is loaded, instead of Python's 5 ms
 STORES = 64      # namespaces that are kept open
 LATER_S = 10     # until a salt without contexts is looked up again
@@ -373,7 +374,8 @@ class Scheduler:
 
 
 class Worker:
-    """Threads read payloads and write rows into pages that wait for them. Results are taken by the engine's thread."""
+    """Threads read payloads and write rows into pages that wait for them, those of one request layer by layer together.
+    Results are taken by the engine's thread."""
 
     def __init__(self, config, kv_cache_config, settings):
         self.config, self.kv_cache_config, self.settings = config, kv_cache_config, settings
@@ -392,6 +394,7 @@ class Worker:
         self.stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         vllm_dropped.prepare(self.kv_cache_config.num_blocks, self.device)
         self.stores = Stores(self.settings)
+        self.rows = ThreadPoolExecutor(LOADERS, "evp-rows", self.stream and (lambda: torch.cuda.set_stream(self.stream)))
         for _ in range(LOADERS):
             threading.Thread(target=self._work, name="evp-load", daemon=True).start()
         if self.settings.day:
@@ -448,8 +451,7 @@ class Worker:
             at = torch.arange(*rows)
             slots = torch.tensor(load.blocks)[at // load.block_size] * load.block_size + at % load.block_size
             slots = slots.to(self.device)
-            for index, layer in self.layers:
-                self._write(payload, index, layer, rows, slots)
+            engine.spread(self.rows, lambda layer: self._write(payload, *layer, rows, slots), self.layers)
             return shape.n_tokens - shape.n_rows
 
     def _unfit(self):
