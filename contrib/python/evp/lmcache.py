@@ -75,6 +75,7 @@ class EvpL2Adapter(L2AdapterInterface):
         self.lock, self.task, self.results = threading.Lock(), 0, ({}, {}, {})
         self.workers = [ThreadPoolExecutor(1, "evp-refresh"), ThreadPoolExecutor(1, "evp-lookup"),
                         ThreadPoolExecutor(_LOADERS, "evp-load")]
+        self.rows, self.misses = ThreadPoolExecutor(_LOADERS, "evp-rows"), engine.Misses()
         self.spaces = {"": self._space(self.settings.name_space)}
         self.spaces[""].refresh(None)
 
@@ -162,7 +163,7 @@ class EvpL2Adapter(L2AdapterInterface):
         keys, layout = list(keys), group_layout_descs.get(0)
 
         def look(found):
-            spaces = {salt: self._tenant(salt) for salt in {key.cache_salt for key in keys}}
+            spaces, hits, why = {salt: self._tenant(salt) for salt in {key.cache_salt for key in keys}}, 0, None
             for i, key in enumerate(keys):
                 at = self._context(key, spaces[key.cache_salt])
                 why = at and layout and _misfit(at[0].cache, layout.shapes, layout.dtypes, self.settings, at[1])
@@ -170,6 +171,12 @@ class EvpL2Adapter(L2AdapterInterface):
                     engine.once(why)
                 elif at:
                     found.set(i)
+                    hits += 1
+            if not hits and keys:
+                self.misses.note("of another model" if keys[0].model_name != self.settings.model else
+                                 "of a cache_salt without contexts" if not spaces[keys[0].cache_salt] else
+                                 "whose chunks are laid out otherwise" if why else "of which no beginning is placed")
+            self.misses.say()
         return self._submit(_LOOKUP, len(keys), look)
 
     def query_lookup_and_lock_result(self, task_id):
@@ -202,14 +209,18 @@ class EvpL2Adapter(L2AdapterInterface):
     def submit_load_task(self, keys, objects):
         keys, objects = list(keys), list(objects)
 
+        def one(at):
+            try:
+                return self._load(*at)
+            except (evp.Error, OSError, LookupError, ValueError) as error:
+                engine.once(f"a chunk is not served: {error}")
+                self.spaces[at[0].cache_salt].forget()
+                return False
+
         def load(good):
-            for i, (key, obj) in enumerate(zip(keys, objects)):
-                try:
-                    if self._load(key, obj):
-                        good.set(i)
-                except (evp.Error, OSError, LookupError, ValueError) as error:
-                    engine.once(f"a chunk is not served: {error}")
-                    self.spaces[key.cache_salt].forget()
+            for i, done in enumerate(engine.spread(self.rows, one, zip(keys, objects))):
+                if done:
+                    good.set(i)
         return self._submit(_LOAD, len(keys), load)
 
     def query_load_result(self, task_id):
@@ -224,6 +235,7 @@ class EvpL2Adapter(L2AdapterInterface):
     def close(self):
         for workers in reversed(self.workers):
             workers.shutdown(cancel_futures=True)
+        self.rows.shutdown()
         for space in self.spaces.values():
             space.close()
         for event in self.events:

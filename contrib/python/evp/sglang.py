@@ -21,6 +21,7 @@ import evp
 from evp import engine, placed
 
 _TESTED = "0.5.23"
+_LOADERS = 4
 _SGLANG = ("backend_name", "module_path", "class_name", "interface_v1")  # settings that are not ours
 _LAYOUTS = {"layer_first": (2, 1, 3, 2), "page_first": (1, 2, 3, 1),  # dimensions of the buffer: page, layer, head, row
             "page_first_direct": (1, 2, 4, 3), "page_head": (1, 4, 2, 3)}
@@ -35,7 +36,8 @@ class EvpHiCache(HiCacheStorage):
             pass
         given = {name: value for name, value in (storage_config.extra_config or {}).items() if name not in _SGLANG}
         self.settings, self.config, self.placed = engine.settings(given), storage_config, None
-        self.worker = ThreadPoolExecutor(1, "evp-refresh")
+        self.worker, self.rows = ThreadPoolExecutor(1, "evp-refresh"), ThreadPoolExecutor(_LOADERS, "evp-rows")
+        self.misses = engine.Misses()
 
     def register_mem_pool_host(self, mem_pool_host):
         """Hashes what is placed, in pages of the pool's size. ValueError: the pool is of a kind that is not served."""
@@ -82,22 +84,22 @@ class EvpHiCache(HiCacheStorage):
 
     def batch_exists(self, keys, extra_info=None):
         self.placed.refresh()
-        for i, key in enumerate(keys):
-            if bytes.fromhex(key) not in self.placed.where:
-                return i
-        return len(keys)
+        n = next((i for i, key in enumerate(keys) if bytes.fromhex(key) not in self.placed.where), len(keys))
+        if n == 0:
+            self.misses.note("of which no beginning is placed")
+        self.misses.say()
+        return n
 
     def batch_get_v1(self, keys, host_indices, extra_info=None):
-        done = []
-        for key, index in zip(keys, host_indices[::self.page].tolist()):
+        def one(at):
             try:
-                self._load(bytes.fromhex(key), index)
-                done.append(True)
+                self._load(bytes.fromhex(at[0]), at[1])
+                return True
             except (evp.Error, OSError, LookupError, ValueError) as error:
                 engine.once(f"a page is not served: {error}")
                 self.placed.forget()
-                done.append(False)
-        return done
+                return False
+        return engine.spread(self.rows, one, zip(keys, host_indices[::self.page].tolist()))
 
     def _load(self, key, index):
         """Writes a page to the host pool, which has it at token number `index`."""
@@ -131,5 +133,6 @@ class EvpHiCache(HiCacheStorage):
 
     def close(self):
         self.worker.shutdown(cancel_futures=True)
+        self.rows.shutdown()
         if self.placed:
             self.placed.close()

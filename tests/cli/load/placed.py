@@ -214,6 +214,10 @@ for more in {}, {"lora": "some"}, {"device": "cpu"}:
         print(error)
 objects = [Object(1, "torch.float8_e4m3fn"), Object(chunk=CHUNK // 2), Object()]
 print("loaded", result(adapter.query_load_result, adapter.submit_load_task([key(a[0]), key(a[0]), key(a[0])], objects)))
+adapter.misses.counts.clear()
+for asked in [key(b"0" * 32)], [key(a[0], model="x")], [key(a[0], salt="nobody")], keys[:1], []:
+    result(adapter.query_lookup_and_lock_result, adapter.submit_lookup_and_lock_task(asked, {}))
+print("misses:", dict(adapter.misses.counts))
 adapter.submit_store_task(keys[:1], objects[:1])
 print("stored", list(adapter.pop_completed_store_tasks().values()), list(adapter.pop_completed_store_tasks()))
 adapter.close()
@@ -268,6 +272,8 @@ for layout, (rank, size) in itertools.product(Pool.dims, ((0, 1), (1, 3))):
                 if rank * HEADS // size <= head < (rank + 1) * HEADS // size)
     used = sum(map(bool, pool.bytes.raw)) <= 2 * 2 * LAYERS * CHUNK * pool.head_num * DIM  # one page, and no other
     print(layout, f"rank {rank} of {size}: {hits} hits, loaded {got}, equal {equal}, only there {used}")
+    made.batch_exists(["00" * 32, a[0].hex()])
+    assert dict(made.misses.counts) == {"of which no beginning is placed": 1}, made.misses.counts
     made.close()
 for text, pool, more in (("unified", Pool("page_unified"), {}), ("mla", Pool("layer_first"), {"is_mla_model": True}),
                          ("fp8", Pool("layer_first", dtype="torch.float8_e5m2"), {}),
