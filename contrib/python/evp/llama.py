@@ -25,6 +25,7 @@ import urllib.parse
 import evp
 import evp.gguf
 import evp.slot
+from evp.day import Day
 from evp.engine import Store, once
 
 COMPLETIONS = {"/completion", "/completions", "/v1/completions", "/chat/completions", "/v1/chat/completions"}
@@ -139,7 +140,7 @@ class Placed:
     def __init__(self, server, folder, store, gguf=None, name=None, digest=None, tag=""):
         self.server, self.folder, self.store = server, folder, store
         self.gguf, self.name, self.digest, self.tag = gguf, name, digest, tag
-        self.lock, self.probed = threading.Lock(), None
+        self.lock, self.probed, self.day = threading.Lock(), None, None
 
     def take(self, path, body, key):
         """A slot that holds the longest placed prefix of a request, with the prefix; None: none is placed. The caller
@@ -147,6 +148,8 @@ class Placed:
         tokens = self._tokens(path, body, key)
         self.store.refresh()
         found = tokens and self.store.find(tokens[:-1])  # one token is left, to be computed
+        if tokens and self.day:
+            self.day.used(tokens, found.n_tokens if found else 0)
         if not found:
             return None
         state = self._probe(key)
@@ -434,6 +437,7 @@ def main():
     parser.add_argument("--model", metavar="FILE", help="the server's GGUF file, if it lies elsewhere on this machine")
     parser.add_argument("--model-name", metavar="NAME", help="name of the payloads' model, if the GGUF file has another")
     parser.add_argument("--model-digest", metavar="DIGEST", help="model_digest of the payloads, in place of the name")
+    parser.add_argument("--day", metavar="FILE", help="the live plan of this host, which is told of uses: see evp.day")
     parser.add_argument("--metrics", metavar="FILE", help="counts for node_exporter, NAME-%%p.prom, once a minute")
     at = parser.parse_args()
     host, _, port = at.listen.rpartition(":")
@@ -441,6 +445,7 @@ def main():
         server = Server(at.server)
         store = Store(at.manifest, at.namespace, at.metrics)
         placed = Placed(server, at.slots, store, at.model, at.model_name, at.model_digest)
+        placed.day = Day(at.day, at.manifest, at.namespace) if at.day else None
         with Proxy((host.strip("[]"), int(port)), server, placed) as proxy:
             placed.tag = f"{socket.gethostname()}-{proxy.server_port}"  # proxies of several hosts may share the folder
             print(f"listening on {host}:{proxy.server_port}", flush=True)

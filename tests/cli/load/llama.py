@@ -116,6 +116,8 @@ llama = Llama()
 threading.Thread(target=llama.serve_forever, daemon=True).start()
 behind = evp.llama.Server(f"http://127.0.0.1:{llama.server_port}")
 placed = evp.llama.Placed(behind, "slots", store, tag="test")
+told = []
+placed.day = type("Day", (), {"used": lambda self, tokens, found: told.append((tokens[:], found))})()
 proxy = evp.llama.Proxy(("127.0.0.1", 0), behind, placed)
 threading.Thread(target=proxy.serve_forever, daemon=True).start()
 
@@ -152,6 +154,7 @@ def hits():
     sent = json.loads(llama.asked[-1])
     check("restored, and the slot named", (status, cached, sent["cache_prompt"], llama.restored[-1][1]) == (200, T, True, T))
     check("in the slot it was restored to", sent["id_slot"] == llama.restored[-1][0] and sent["n_predict"] == 4)
+    check("a use is told", told[-1] == (first + [7, 8], T))
     n = len(llama.restored)
     check("held already", ask("/v1/completions", {"prompt": text})[1] >= T and len(llama.restored) == n)
     chat = {"messages": [{"role": "user", "content": text}], "stream": True}
