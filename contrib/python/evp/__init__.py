@@ -22,7 +22,7 @@ __version__ = "0.3.0"
 __all__ = ["open", "open_plan", "encode", "encodable", "library_version", "Store", "Prefix", "Payload", "Shape", "Tensor", "Tier", "Stats", "Plan", "Operation",
            "Status", "Error", "Gone", "Full", "Busy", "Unknown", "Exists"]
 
-_MEMORY, _IO, _DAMAGED, _GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
+_MEMORY, _IO, DAMAGED, GONE, _SMALL, _ARGUMENT, _UNKNOWN, _EXISTS, _FULL, _BUSY = range(-1, -11, -1)
 
 
 class Error(Exception):
@@ -53,7 +53,7 @@ class Exists(Error):
     """The plan already has this context."""
 
 
-_KINDS = {_GONE: Gone, _FULL: Full, _BUSY: Busy, _UNKNOWN: Unknown, _EXISTS: Exists}
+_KINDS = {GONE: Gone, _FULL: Full, _BUSY: Busy, _UNKNOWN: Unknown, _EXISTS: Exists}
 
 # ---- evicpress.h ---------------------------------------------------------------------------------------------
 

@@ -60,9 +60,9 @@ class Day:
         the engine cannot put this one."""
         self._put({"found": found, "store": answer is not None}, tokens, answer or (lambda said: None))
 
-    def lost(self, id):
-        """What an answer said was not put."""
-        self._put({"lost": id}, (), lambda said: None)
+    def lost(self, name):
+        """What an answer said was not put, by its id; or what is damaged or gone, by its token digest."""
+        self._put({"lost": name}, (), lambda said: None)
 
     def _put(self, message, tokens, answer):
         try:
@@ -158,7 +158,7 @@ class _Owner:
         if os.stat(self.manifest).st_mtime_ns != self.made:
             self._open()
         if "lost" in message:
-            self._lose(message["lost"])
+            self._lose(self.ids.get(message["lost"], message["lost"]))
             return {}
         context = self._context(tokens)
         if not context:

@@ -431,6 +431,8 @@ class Worker:
                     dropped = self._load(load)
             except Exception as error:  # whatever it is, the engine computes these tokens
                 engine.once(f"{load.prefix.n_tokens} tokens on tier '{load.prefix.tier}' are computed, not loaded: {error}")
+                if self.day and not load.name_space and getattr(error, "code", 0) in (evp.GONE, evp.DAMAGED):
+                    self.day.lost(load.prefix.token_digest)
             self.results.put((load, dropped))
 
     def _load(self, load):

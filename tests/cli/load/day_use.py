@@ -32,6 +32,8 @@ def one_engine():
         answered.wait(30)
         if said[0] and what.get("put", True):
             put(store, said[0], what["tokens"])
+        if what.get("gone"):
+            mine._ask(json.dumps({"lost": found.token_digest}).encode())
         if what.get("lost"):
             mine.lost(said[0]["id"])
         print(found.n_tokens if found else 0, said[0].get("id", "-")[:8], said[0].get("n", "-"), said[0].get("config", "-"), flush=True)
@@ -70,6 +72,7 @@ def main():
     print("again, and not put:", b.tell(tokens=prompt(3, 2), put=False))
     print("computed again:", b.tell(tokens=prompt(3, 3), put=False, lost=True))
     print("lost, and computed again:", b.tell(tokens=prompt(3, 4)), "; then:", b.tell(tokens=prompt(3, 5)))
+    print("damaged:", b.tell(tokens=prompt(3, 6), gone=True), "; then:", b.tell(tokens=prompt(3, 7)))
     b.tell(do="for tier in mine.owner.tiers.values(): tier['write_bytes_per_s'] = 1e5")
     print("a slow tier, new:", b.tell(tokens=prompt(4, 1)), "; again:", b.tell(tokens=prompt(4, 2)),
           "; is busy for a second:", b.tell(do="print(0.1 < max(mine.owner.busy.values()) - time.monotonic() < 2, end=' ')"))

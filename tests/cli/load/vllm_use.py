@@ -1,5 +1,5 @@
 """vllm_use.py MANIFEST FILE - evp.vllm between a real store and stand-ins for vLLM and torch. FILE is c1's payload."""
-import ctypes, json, os, sys, time, types
+import contextlib, ctypes, json, os, sys, time, types
 
 
 def module(name, **members):
@@ -247,13 +247,28 @@ def writes(e):
         e.layer.slots.clear()
 
 
+@contextlib.contextmanager
+def damaged():
+    """A byte of c1's payload, meanwhile."""
+    def change():
+        with open(sys.argv[2], "r+b") as f:
+            f.seek(-100, 2)
+            old = f.read(1)
+            f.seek(-100, 2)
+            f.write(bytes([old[0] ^ 1]))
+
+    change()
+    yield
+    change()
+
+
 def fails(e):
-    with open(sys.argv[2], "r+b") as f:
-        f.seek(-100, 2)
-        old = f.read(1)
-        f.seek(-100, 2)
-        f.write(bytes([old[0] ^ 1]))
     r = request("r", "c", 120)
+    with damaged():
+        still_fails(e, r)
+
+
+def still_fails(e, r):
     assert e.load(r, [10, 11, 12, 13, 14, 15, 16, 17], 32) == 58
     assert e.step() == ({"r"}, {12, 13, 14, 15})
     assert e.ask(r) == (0, False)                                # it would fail again
@@ -261,9 +276,6 @@ def fails(e):
     assert e.ask(r) == (90, True)
     e.one.request_finished(r, [])
     assert e.ask(request("r", "c", 120)) == (90, True) and not e.one.scheduler.tried
-    with open(sys.argv[2], "r+b") as f:
-        f.seek(-100, 2)
-        f.write(old)
 
 
 def drops():
@@ -390,6 +402,9 @@ def tells():
             told.append((len(tokens), found, answer is not None))
             answers.append(answer)
 
+        def lost(self, digest):
+            told.append(digest)
+
     evp.vllm.Day = Day
     changes = {"cache_config": S(block_size=16, enable_prefix_caching=True, cache_dtype="auto"),
                "parallel_config": S(tensor_parallel_size=1, pipeline_parallel_size=1)}
@@ -426,6 +441,9 @@ def tells():
     assert ends("7", "c", 120, list(range(40, 48))) and told[-1] == (120, 90, True)           # behind none
     assert ends("8", "z", 64, [10, 11, 12, 30]) and told[-1] == (64, 0, True)                 # its blocks have new rows
     assert not ends("9", "z", 60, [1, 2, 3, 4]) and told[-1] == (60, 0, False)                # two are held
+    with damaged():
+        assert e.load(request("10", "c", 120), list(range(60, 68))) == 90 and e.step()[1] == set(range(60, 66))
+    assert told[-1] == e.one.scheduler.stores.get(None).find(request("", "c", 120).prompt_token_ids).token_digest
     for name in "parallel_config", "cache_config":
         unfit = {**changes, name: S(**{**vars(changes[name]), "tensor_parallel_size": 2, "cache_dtype": "fp8"})}
         e = Engine(day="day.jsonl", changes=unfit)
