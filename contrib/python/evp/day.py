@@ -168,7 +168,7 @@ class _Owner:
         if message["found"] >= n:
             if tier not in self.tiers:  # an earlier plan's, which the next load removes
                 return {}
-            self._wait(tier, size / self.tiers[tier]["read_bytes_per_s"])
+            self._take(tier, size, "read")
         elif tier in self.tiers and message["store"] and time.monotonic() > self.due.get(id, 0):
             self._lose(id)  # it was computed, so it is not there
         return self._event(*context, message["store"])
@@ -201,27 +201,26 @@ class _Owner:
         if ops:
             self.plan.save(self.path)
         for op in ops:
-            free = op.kind == "evict" or self._wait(op.to_tier, op.to_bytes / self.tiers[op.to_tier]["write_bytes_per_s"])
             if op.kind == "evict":
                 self._try(self.store.remove, op.id)
             elif op.kind == "move":
+                self._take(op.to_tier, op.to_bytes, "write")
                 if not self._try(self.store.move, op.id, op.to_tier):
                     self._lose(op.id)
-            elif evp.encodable(op.to_config) and at_hand and free:
+            elif op.id == id and at_hand and evp.encodable(op.to_config) and self.busy.get(op.to_tier, 0) <= time.monotonic():
+                self._take(op.to_tier, op.to_bytes, "write")
                 self.due[id] = time.monotonic() + PUT_S
                 answer = {"id": id, "n": n, "config": op.to_config, "tier": op.to_tier}
             elif op.kind == "recompress":
-                self._lose(id)
-            elif evp.encodable(op.to_config) or id.startswith("day/"):  # nobody has the text of those
-                self._try(self.plan.lost, id)
-                self.at.pop(id)
+                self._lose(op.id)
+            elif evp.encodable(op.to_config) or op.id.startswith("day/"):  # nobody has the text of those
+                self._try(self.plan.lost, op.id)
+                self.at.pop(op.id)
         return answer
 
-    def _wait(self, tier, seconds):
-        """Takes a tier's time; returns whether it had some left."""
-        until, now = self.busy.get(tier, 0), time.monotonic()
-        self.busy[tier] = max(until, now) + seconds
-        return until <= now
+    def _take(self, tier, size, what):
+        """A read or a write of a tier, after all before it."""
+        self.busy[tier] = max(self.busy.get(tier, 0), time.monotonic()) + size / self.tiers[tier][what + "_bytes_per_s"]
 
     def _lose(self, id):
         self.at.pop(id, None)
@@ -233,8 +232,7 @@ class _Owner:
         try:
             change(*arguments)
             return True
-        except evp.Unknown:
-            return False
         except evp.Error as error:
-            engine.once(str(error))
+            if not isinstance(error, evp.Unknown):
+                engine.once(str(error))
             return False
