@@ -188,6 +188,9 @@ def difference(payload, model):
     cache = json.loads(payload.text("cache") or "null")
     if not cache:
         return "the payload does not say how its keys are rotated: pack it again"
+    if cache.get("window"):
+        return (f"{len(cache['windowed'])} of the {cache['n_layers']} layers keep a window of {cache['window']} tokens, which "
+                f"evp cannot load into this engine")
     for name in ("n_layers", "n_kv_heads", "head_dim"):
         if cache[name] != getattr(model, name):
             return f"payloads have {name} {cache[name]}, the engine's model has {getattr(model, name)}"

@@ -2,8 +2,9 @@
 
 Reads token ids, one prompt per line, fills a DynamicCache from the longest placed prefix and prints the greedy answer.
 Any config works: where layers or heads keep different numbers of rows (pyramidkv, adakv, chunkkv, kvzip, impress), heads are padded
-to the longest of their layer, and each layer has a mask of its own.
+to the longest of their layer, and each layer has a mask of its own. Layers with a window hold their last tokens.
 """
+import json
 import sys
 
 import evp
@@ -31,8 +32,9 @@ def fill(payload, dtype):
     return cache, held
 
 
-def masks(model, held):
-    """Gives every attention the mask of its layer: the rows its head has, then tokens up to its own. Returns the hooks."""
+def masks(model, held, windows):
+    """Gives every attention the mask of its layer: the rows its head has, then tokens up to its own, of all these the last
+    where windows[layer] is not 0. Returns the hooks."""
     def hook_of(layer):
         has = held[layer].repeat_interleave(model.config.num_attention_heads // len(held[layer]), 0)
 
@@ -40,7 +42,10 @@ def masks(model, held):
             new, own = kwargs["hidden_states"].shape[1], kwargs["past_key_values"].get_seq_length(layer) - has.shape[1]
             causal = torch.ones(new, own + new, dtype=torch.bool).tril(own)
             rows = has[:, None].expand(-1, new, -1)
-            kwargs["attention_mask"] = torch.cat([rows, causal.expand(len(has), -1, -1)], -1)[None]
+            mask = torch.cat([rows, causal.expand(len(has), -1, -1)], -1)
+            if windows[layer]:  # its rows are neighbours
+                mask &= torch.ones(new, mask.shape[-1], dtype=torch.bool).triu(mask.shape[-1] - new - windows[layer] + 1)
+            kwargs["attention_mask"] = mask[None]
             return args, kwargs
         return hook
     return [layer.self_attn.register_forward_pre_hook(hook_of(i), with_kwargs=True)
@@ -51,7 +56,9 @@ def masks(model, held):
 def answer(model, payload, tokens, limit=32):
     """The greedy answer to a prompt of which the payload's tokens are the beginning."""
     cache, held = fill(payload, model.dtype)
-    hooks, at, out = masks(model, held), payload.shape.n_tokens, []
+    says = json.loads(payload.text("cache"))
+    windows = [says["window"] if i in says.get("windowed", ()) else 0 for i in range(len(held))]
+    hooks, at, out = masks(model, held, windows), payload.shape.n_tokens, []
     stops, new = model.generation_config.eos_token_id, tokens[payload.shape.n_tokens:]
     while len(out) < limit:
         positions = torch.arange(at, at + len(new))[None]  # that of the next token, whatever was dropped

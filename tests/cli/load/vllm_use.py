@@ -337,8 +337,9 @@ def refuses():
     refused("two kinds", specs=[FullAttentionSpec(), FullAttentionSpec()])
     refused("digest", model_digest="02" * 32)
     refused("name", model_name="org/Large")
-    for what, value in ("n_layers", 2), ("rope", {"theta": 500000, "dims": 64, "scaling": "default"}), ("dtype", "bf16"):
-        cache = dict(json.loads(TEXTS["cache"]), **{what: value})
+    for what, value in ("n_layers", 2), ("rope", {"theta": 500000, "dims": 64, "scaling": "default"}), ("dtype", "bf16"), \
+            ("window", 512):
+        cache = dict(json.loads(TEXTS["cache"]), windowed=[0], **{what: value})
         old, TEXTS["cache"] = TEXTS["cache"], json.dumps(cache)
         refused(what)
         TEXTS["cache"] = old
