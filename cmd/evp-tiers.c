@@ -28,7 +28,7 @@
 static struct {
     struct opt_list tier;
     uint64_t probe;
-    const char *output, *gpu, *parallel, *metrics;
+    const char *output, *gpu, *parallel, *metrics, *model;
     int engine; // a number in TIERS_ENGINES
     struct opt_common common;
     struct tier_load load[TIER_LOADS]; // what --parallel asks for
@@ -47,6 +47,9 @@ static const struct opt opts[] = {
     OPT_PICK(0, "for", &cfg.engine, TIERS_ENGINES,
              "let the tiers hold only configs that this serving engine can hold, so that plans use no others; a tier "
              "with configs= keeps its own, if the engine can hold them; vllm-drop: vLLM with evp's attention backend"),
+    OPT_TEXT(
+        'm', "model", &cfg.model, "MODEL",
+        "the model that this engine serves (its config.json is enough): say what it can hold of its caches, or fail"),
     OPT_HEAD("Measurement"),
     OPT_BYTES(0, "probe", &cfg.probe, "write and read back a file of this size"),
     OPT_WORDS(0, "parallel", &cfg.parallel,
@@ -370,8 +373,10 @@ static int read_tiers(struct tiers *tiers, const char *file, struct err *err)
 static int run(const char *file, struct err *err)
 {
     struct tiers tiers = { 0 };
-    int code = file || cfg.metrics ? read_tiers(&tiers, file, err) : measure_tiers(&tiers, err);
+    int code = cfg.model ? tiers_for_model(cfg.engine, cfg.model, err) : 0;
 
+    if (!code)
+        code = file || cfg.metrics ? read_tiers(&tiers, file, err) : measure_tiers(&tiers, err);
     if (!code)
         code = tiers_for(&tiers, cfg.engine, err);
     if (!code) {

@@ -11,4 +11,8 @@
  * that it cannot. */
 int tiers_for(struct tiers *tiers, int engine, struct err *err) MUST_CHECK;
 
+/* Says what the engine can hold of a model's caches (config.json is enough). ERR_USAGE: nothing. ERR_FORMAT: no
+ * payloads of the model can be made; or it cannot be read, as model_open_header() says. */
+int tiers_for_model(int engine, const char *model, struct err *err) MUST_CHECK;
+
 #endif

@@ -487,6 +487,7 @@ static int read_fields(struct shape *s, struct shape_fields *f, struct err *err)
     s->n_layers = (int)layers;
     s->token_max = max;
     s->window = window_of(f);
+    s->unserved = shape_field(f, "unserved ", 0, 0) > 0;
     if (check_unknown(s, f, err))
         return err->code;
     find_kinds(f, s, kind);

@@ -30,6 +30,7 @@ struct shape {
     bool known; // the architecture has a row in the table of families; otherwise the usual fields say it all
     int n_layers, n_full, n_window, n_state;
     int window;       // tokens, of n_window layers
+    bool unserved;    // no engine's adapter takes its payloads
     double kv_bits;   // of a number of the cache
     double token_max; // the longest context; 0: unknown
     struct shape_part part[SHAPE_PARTS];

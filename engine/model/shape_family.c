@@ -44,7 +44,7 @@ static const struct shape_family families[] = {
     { "Phi-3.5-MoE", "phimoe ", "phimoe ", "all_windows=1 " },
     { "SmolLM3", "smollm3 ", "smollm3 ", "use_sliding_window=0 num_key_value_heads=4 " },
     { "Gemma 2", "gemma2 ", "gemma2 ",
-      "head_dim=256 sliding_window=4096 sliding_window_pattern=2 tie_word_embeddings=1 " },
+      "head_dim=256 sliding_window=4096 sliding_window_pattern=2 tie_word_embeddings=1 unserved=1 " },
     { "Gemma 3", "gemma3 gemma3_text ", "gemma3 ",
       "num_attention_heads=8 num_key_value_heads=4 head_dim=256 hidden_size=2304 intermediate_size=9216 "
       "num_hidden_layers=26 "
@@ -60,7 +60,8 @@ static const struct shape_family families[] = {
       "head_dim=256 global_head_dim=512 sliding_window=512 sliding_window_pattern=6 vocab_size=262144 "
       "tie_word_embeddings=1 " },
     { "gpt-oss", "gpt_oss ", "gpt-oss ",
-      "head_dim=64 sliding_window=128 sliding_window_pattern=2 num_local_experts=128 num_experts_per_tok=4 " },
+      "head_dim=64 sliding_window=128 sliding_window_pattern=2 num_local_experts=128 num_experts_per_tok=4 "
+      "unserved=1 " },
     { "GLM-4", "glm glm4 ", "glm4 chatglm ", "" },
     { "GLM-4.5, 4.6, 4.7", "glm4_moe glm4v_moe glm4v_moe_text ", "glm4moe ", "first_k_dense_replace=1 " },
     { "DeepSeek V2, V3, R1, GLM-4.7-Flash", "deepseek_v2 deepseek_v3 glm4_moe_lite ", "deepseek2 ", "" },

@@ -24,3 +24,20 @@ for configs in snapkv kivi/pyramidkv:drop=0.5 adakv+snapkv; do
 done
 evp-tiers --for vlm --tier $tier
 echo $?
+# Of which models an engine can hold caches.
+folder() {
+	mkdir "$1"
+	printf '{"model_type":"%s","vocab_size":300,"hidden_size":64,"intermediate_size":128,"num_hidden_layers":3,"num_attention_heads":4,"num_key_value_heads":2,"max_position_embeddings":4096,"rms_norm_eps":1e-5%s}' "$2" "$3" >"$1/config.json"
+}
+folder full mistral ',"sliding_window":null'
+folder beyond mistral ',"sliding_window":4096'
+folder window mistral ',"sliding_window":64'
+folder mixed qwen2 ',"use_sliding_window":true,"sliding_window":64,"max_window_layers":1'
+folder pictures qwen2_vl
+folder mamba falcon_h1 ',"mamba_d_ssm":64,"mamba_d_state":16,"mamba_n_heads":4,"mamba_d_conv":4,"mamba_n_groups":1'
+for model in full beyond window mixed pictures mamba none; do
+	for engine in vllm transformers; do
+		evp-tiers --for $engine --model $model --tier $tier >out 2>err
+		echo "$? $(head -1 err)"
+	done
+done
