@@ -63,10 +63,13 @@ enum { WATCH_HANDS = 2 }; // of the stopwatch
 
 enum gemm_into { GEMM_SET, GEMM_ADD }; // out = x W^T + bias, or out += x W^T + bias
 
-/* x / (1 + e^-y): y = x, or y = 2 sqrt(2 / pi) (x + 0.044715 x^3), which is GELU by tanh. */
-enum gate { GATE_SILU, GATE_GELU };
-#define GELU_STEEP 1.5957691216057308 // 2 sqrt(2 / pi)
-#define GELU_CUBE  0.044715
+/* x / (1 + e^-y): y = x, or y = 2 sqrt(2 / pi) (x + 0.044715 x^3), which is GELU by tanh. GATE_CLAMPED, gpt-oss':
+ * y = 1.702 x, of x at most 7; what it is multiplied by is first brought to -7 .. 7, plus 1. */
+enum gate { GATE_SILU, GATE_GELU, GATE_CLAMPED };
+#define GELU_STEEP    1.5957691216057308 // 2 sqrt(2 / pi)
+#define GELU_CUBE     0.044715
+#define CLAMPED_STEEP 1.702
+#define CLAMPED_AT    7
 
 /* Finishes new queries, keys and values: norms per head where the model has them, rotary embedding, keys and values
  * copied to the store. A row of qkv is one token: H query heads, G key heads, G value heads of K columns each. */
@@ -131,6 +134,8 @@ struct attn_job {
      * no window. */
     int window;
     const int32_t *since; // (T) on the device, for ATTN_SHARED
+    /* NULL, or on the device (H): each row sees a further key, of which its head has this score and the value is 0. */
+    const float *sinks;
     /* Results, each may be NULL: out (T, H * K) of the backend's dtype; part: the same in f32, in the order of q; lse
      * (G, T, H/G): the log of each row's sum of exponentials. A row without keys gives 0 and -INFINITY. Results of
      * tokens outside all spans stay unchanged. */
@@ -157,13 +162,15 @@ struct slot_copy {
 
 /* A layer's mixture of experts. For each row: logits = router x. Chosen: the n_used experts with the largest logits,
  * ties to the lower number. weight = softmax over all logits; with `renormalise` the chosen experts' weights are
- * divided by their sum. x += sum of weight * down(silu(gate) * up) over the chosen experts, in ascending order of their
- * numbers. */
+ * divided by their sum. x += sum of weight * down(gate of `gate` * up) over the chosen experts, in ascending order of
+ * their numbers. Biases, on the device, are added to the products; NULL: none. */
 struct experts {
-    const struct weight *router;                       // (E, D)
-    const struct weight *const *gate_up, *const *down; // (E): (2F, D), (D, F)
-    int n, n_used, width;                              // E, experts per row, F
+    const struct weight *router;                         // (E, D)
+    const struct weight *const *gate_up, *const *down;   // (E): (2F, D), (D, F)
+    const float *router_bias, *gate_up_bias, *down_bias; // (E), (E, 2F), (E, D); all or none
+    int n, n_used, width;                                // E, experts per row, F
     bool renormalise;
+    enum gate gate;
 };
 
 /* The most likely token of a row of logits: id of the largest logit (the lowest id of equals), that logit, and the

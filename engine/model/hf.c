@@ -137,7 +137,7 @@ static int read_biases(struct model *m, struct err *err)
 {
     const struct {
         const char *name;
-        unsigned roles;
+        uint64_t roles;
     } field[] = { { "attention_bias", m->family->bias }, { "mlp_bias", m->family->mlp_bias } };
 
     for (size_t i = 0; i < sizeof(field) / sizeof(*field); i++) {

@@ -46,7 +46,7 @@ struct model_config {
     char arch[16];  // as the file has it: "llama"
     char name[64];  // from the file, or the folder's name
     char dtype[16]; // as config.json has it: "bfloat16"; "": unknown
-    unsigned roles; // 1 << role, for each role that has tensors
+    uint64_t roles; // 1 << role, for each role that has tensors
     int n_layers, d_model, n_heads, n_kv_heads, head_dim, n_vocab;
     int d_ff;                                 // hidden numbers of the MLP; 0 with experts
     int n_experts, n_experts_used, expert_ff; // 0 without experts
@@ -67,7 +67,7 @@ struct model_config {
         *rope_divisors; // longrope: (2, rotary / 2): for contexts of up to rope_original tokens, for longer ones
     double multiplier[MULTIPLIERS];            // 0: none
     bool round_embedding;                      // its multiplier, to the type of numbers
-    bool gelu;                                 // the MLP's gate, by tanh; otherwise silu
+    bool gelu, clamped;                        // the MLP's gate: by tanh, or gpt-oss'; otherwise silu
     uint64_t unrotated[MODEL_LAYERS_MAX / 64]; // a bit for each layer without rotary embedding
     uint64_t windowed[MODEL_LAYERS_MAX / 64];  // a bit for each layer with a window
     bool tied;                                 // the output matrix is the embedding
@@ -151,6 +151,11 @@ enum tensor_role {
     TENSOR_DOWN,
     TENSOR_DOWN_BIAS,
     TENSOR_AFTER_MLP, // norm of what the MLP adds
+    TENSOR_SINKS,     // a score of a further key, of which the value is 0, for each head
+    TENSOR_ROUTER_BIAS,
+    TENSOR_EXPERT_GATE_BIAS, // of all experts of the layer
+    TENSOR_EXPERT_UP_BIAS,
+    TENSOR_EXPERT_DOWN_BIAS,
     TENSOR_ROUTER,
     TENSOR_EXPERT_GATE,
     TENSOR_EXPERT_UP,

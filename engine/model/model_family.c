@@ -8,18 +8,19 @@
 #include <math.h>
 #include <string.h>
 
-#define ENDS         (ROLE(TENSOR_EMBEDDING) | ROLE(TENSOR_NORM) | ROLE(TENSOR_HEAD))
-#define EVERY        (ENDS | ROLE(TENSOR_ATTENTION_NORM) | ROLE(TENSOR_O) | ROLE(TENSOR_MLP_NORM))
-#define SEPARATE     (ROLE(TENSOR_Q) | ROLE(TENSOR_K) | ROLE(TENSOR_V))
-#define DENSE        (ROLE(TENSOR_GATE) | ROLE(TENSOR_UP) | ROLE(TENSOR_DOWN))
-#define ROUTED       (ROLE(TENSOR_ROUTER) | ROLE(TENSOR_EXPERT_GATE))
-#define EXPERTS      (ROUTED | ROLE(TENSOR_EXPERT_UP) | ROLE(TENSOR_EXPERT_DOWN))
-#define FUSED        (ROLE(TENSOR_QKV) | ROLE(TENSOR_GATE_UP) | ROLE(TENSOR_DOWN))
-#define HEAD_NORMS   (ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM))
-#define QKV_BIASES   (ROLE(TENSOR_Q_BIAS) | ROLE(TENSOR_K_BIAS) | ROLE(TENSOR_V_BIAS))
-#define QKVO_BIASES  (QKV_BIASES | ROLE(TENSOR_O_BIAS))
-#define AFTER_NORMS  (ROLE(TENSOR_AFTER_ATTENTION) | ROLE(TENSOR_AFTER_MLP))
-#define DENSE_BIASES (ROLE(TENSOR_GATE_BIAS) | ROLE(TENSOR_UP_BIAS) | ROLE(TENSOR_DOWN_BIAS))
+#define ENDS          (ROLE(TENSOR_EMBEDDING) | ROLE(TENSOR_NORM) | ROLE(TENSOR_HEAD))
+#define EVERY         (ENDS | ROLE(TENSOR_ATTENTION_NORM) | ROLE(TENSOR_O) | ROLE(TENSOR_MLP_NORM))
+#define SEPARATE      (ROLE(TENSOR_Q) | ROLE(TENSOR_K) | ROLE(TENSOR_V))
+#define DENSE         (ROLE(TENSOR_GATE) | ROLE(TENSOR_UP) | ROLE(TENSOR_DOWN))
+#define ROUTED        (ROLE(TENSOR_ROUTER) | ROLE(TENSOR_EXPERT_GATE))
+#define EXPERTS       (ROUTED | ROLE(TENSOR_EXPERT_UP) | ROLE(TENSOR_EXPERT_DOWN))
+#define FUSED         (ROLE(TENSOR_QKV) | ROLE(TENSOR_GATE_UP) | ROLE(TENSOR_DOWN))
+#define HEAD_NORMS    (ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM))
+#define QKV_BIASES    (ROLE(TENSOR_Q_BIAS) | ROLE(TENSOR_K_BIAS) | ROLE(TENSOR_V_BIAS))
+#define QKVO_BIASES   (QKV_BIASES | ROLE(TENSOR_O_BIAS))
+#define EXPERT_BIASES (ROLE(TENSOR_EXPERT_GATE_BIAS) | ROLE(TENSOR_EXPERT_UP_BIAS) | ROLE(TENSOR_EXPERT_DOWN_BIAS))
+#define AFTER_NORMS   (ROLE(TENSOR_AFTER_ATTENTION) | ROLE(TENSOR_AFTER_MLP))
+#define DENSE_BIASES  (ROLE(TENSOR_GATE_BIAS) | ROLE(TENSOR_UP_BIAS) | ROLE(TENSOR_DOWN_BIAS))
 
 static const struct model_family families[] = {
     { .name = "llama",
@@ -97,6 +98,14 @@ static const struct model_family families[] = {
       .norm_eps = 1e-6,
       .scalar = 256 },
     { .name = "gemma3", .text = "gemma3_text" },
+    { .name = "gpt-oss",
+      .gguf = "gpt-oss",
+      .roles = EVERY | SEPARATE | QKVO_BIASES | ROLE(TENSOR_SINKS) | ROLE(TENSOR_ROUTER_BIAS) | EXPERTS | EXPERT_BIASES,
+      .gguf_tensor = { [TENSOR_MLP_NORM] = "post_attention_norm.weight" },
+      .renormalise = true,
+      .clamped = true,
+      .yarn_exact = true,
+      .pattern = 2 },
     { .name = "mistral3", .text = "mistral" },
     { .name = "qwen2_vl", .gguf = "qwen2vl", .text = "qwen2" },
     { .name = "qwen2_5_vl", .text = "qwen2" },
@@ -175,7 +184,6 @@ const char *family_gguf_tensor(const struct model_family *f, enum tensor_role ro
     return f->gguf_tensor[role] ? f->gguf_tensor[role] : model_roles[role].gguf_name;
 }
 
-#define SINKS    "sinks of attention are not computed"
 #define STATES   "layers with a state in place of keys and values are not computed"
 #define LATENT   "attention over a latent of keys and values (MLA) is not computed"
 #define AFTER    "norms after attention and MLP are not computed"
@@ -198,8 +206,7 @@ static const struct {
     { "glm4_moe", SIGMOID },
     { "glm4moe", SIGMOID },
     { "glm4", AFTER },
-    { "gpt-oss", SINKS },
-    { "gpt_oss", SINKS },
+    { "gpt_oss", TOGETHER },
     { "granitehybrid", STATES },
     { "granitemoehybrid", STATES },
     { "granitemoe", TOGETHER },

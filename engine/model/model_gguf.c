@@ -286,12 +286,6 @@ static int check_key(const struct gguf *g, const char *key, size_t i, struct err
     return 0;
 }
 
-/* Keys that say how pictures come into the text's model. */
-static bool is_of_pictures(const char *name)
-{
-    return strcmp(name, "rope.dimension_sections") == 0 || strcmp(name, "n_deepstack_layers") == 0;
-}
-
 static bool is_multiplier(const struct model *m, const char *name)
 {
     for (int i = 0; m->family->multiplies && i < MULTIPLIERS; i++)
@@ -312,7 +306,8 @@ static int check_keys(const struct model *m, const struct gguf *g, struct err *e
             continue;
         while (i < n && strcmp(known_keys[i].name, key + prefix) != 0)
             i++;
-        if (m->pictures && is_of_pictures(key + prefix))
+        if (m->pictures && (strcmp(key + prefix, "rope.dimension_sections") == 0 ||
+                            strcmp(key + prefix, "n_deepstack_layers") == 0)) // how pictures come into the text
             continue;
         if (i == n || (known_keys[i].use == KEY_PATTERN && !m->family->pattern))
             return err_set(err, ERR_FORMAT, "key '%.128s' is not supported", key);
@@ -358,10 +353,11 @@ static int read_arch(struct model *m, const struct gguf *g, struct err *err)
 /* The roles of the model: its family's, and biases if layer 0 has them. */
 static void read_roles(struct model *m)
 {
-    unsigned may = m->family->bias | m->family->mlp_bias;
+    uint64_t may = m->family->bias | m->family->mlp_bias;
     char name[MODEL_TENSOR_NAME];
 
     m->config.roles = m->family->roles;
+    m->config.clamped = m->family->clamped;
     for (int role = 0; role < TENSOR_ROLES; role++) {
         snprintf(name, sizeof(name), "blk.0.%s", family_gguf_tensor(m->family, (enum tensor_role)role));
         if (may & ROLE(role) && find_tensor(m, name))
@@ -514,6 +510,7 @@ static int read_rope(struct model *m, const struct gguf *g, struct err *err)
     c->rope_theta = 10000;
     c->rope_theta_window = m->family->theta_window;
     c->rope_attention = 1;
+    c->rope_exact = m->family->yarn_exact;
     snprintf(key, sizeof(key), "%s.attention.layer_norm_rms_epsilon", c->arch);
     if (gguf_want_real(g, key, &eps, err))
         return err->code;

@@ -17,8 +17,9 @@
 
 #include <time.h>
 
-/* The length of one side of a tensor: 1, D, H * K, G * K, (H + 2G) * K, K, d_ff, 2 * d_ff, E, expert_ff, vocabulary. */
-enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_QKV, SIDE_K, SIDE_F, SIDE_2F, SIDE_E, SIDE_XF, SIDE_V };
+/* The length of one side of a tensor: 1, D, H * K, G * K, (H + 2G) * K, K, d_ff, 2 * d_ff, E, H, expert_ff,
+ * vocabulary. */
+enum side { SIDE_ONE, SIDE_D, SIDE_Q, SIDE_KV, SIDE_QKV, SIDE_K, SIDE_F, SIDE_2F, SIDE_E, SIDE_H, SIDE_XF, SIDE_V };
 
 /* The names of a role's tensor, for families that give no others: Hugging Face's follows "model.layers.N." and for an
  * expert the family's `experts` and "E." too, GGUF's "blk.N." for roles of a layer. GGUF has the experts of a layer in
@@ -40,7 +41,7 @@ void model_unrotate(struct model_config *c, int n);
 /* Sets the bits of c->windowed, but for every nth; with n = 0 all. */
 void model_set_windowed(struct model_config *c, int n);
 
-#define ROLE(role) (1u << (role))
+#define ROLE(role) ((uint64_t)1 << (role))
 
 /* What the models of a family have in common. NULL and 0: what most families have. */
 struct model_family {
@@ -48,13 +49,15 @@ struct model_family {
     const char *gguf;  // GGUF's architecture; NULL: GGUF files name another family
     const char *text;  // the family of its text model, which has all the rest: pictures are another model's
     const char *mixed; // the family of this architecture's GGUF files that have experts
-    unsigned roles;    // of its tensors
-    unsigned bias;     // roles present if config.json's attention_bias is true, or if the file has them
-    unsigned mlp_bias; // the same for mlp_bias
+    uint64_t roles;    // of its tensors
+    uint64_t bias;     // roles present if config.json's attention_bias is true, or if the file has them
+    uint64_t mlp_bias; // the same for mlp_bias
     bool pairs;        // GGUF files have rows of q and k in rotary pairs
     bool partial;      // the rotary embedding may cover only some columns of a head
     bool longrope;     // config.json's yarn is longrope
     bool multiplies;   // has multipliers
+    bool clamped;      // its gate
+    bool yarn_exact;   // GGUF files' yarn does not truncate
     bool gemma;        // the embedding times the root of its width, GELU; folders have norms minus 1
     int unrotated;     // every so many layers one is not rotated, unless config.json says which; 0: all are
     bool renormalise;  // the weights of experts, whatever norm_topk_prob says

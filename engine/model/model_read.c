@@ -211,7 +211,7 @@ int model_read(const struct model *m, enum tensor_role role, int index, float *o
 {
     const struct tensor_shape shape = model_shape(&m->config, role);
     const struct mat mat = { out, DTYPE_F32, shape.rows, shape.cols, shape.cols };
-    const unsigned norms = ROLE(TENSOR_ATTENTION_NORM) | ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM) |
+    const uint64_t norms = ROLE(TENSOR_ATTENTION_NORM) | ROLE(TENSOR_Q_NORM) | ROLE(TENSOR_K_NORM) |
                            ROLE(TENSOR_AFTER_ATTENTION) | ROLE(TENSOR_MLP_NORM) | ROLE(TENSOR_AFTER_MLP) |
                            ROLE(TENSOR_NORM);
 

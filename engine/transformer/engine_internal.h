@@ -18,8 +18,10 @@ struct layer {
     struct weight *gate_up;             // (2F, D)
     struct weight *down;                // (D, F)
     float *qkv_bias, *o_bias, *gate_up_bias, *down_bias;
-    struct weight *router;                         // (E, D)
-    struct weight **expert_gate_up, **expert_down; // (E): (2X, D), (D, X)
+    struct weight *router;                                       // (E, D)
+    struct weight **expert_gate_up, **expert_down;               // (E): (2X, D), (D, X)
+    float *router_bias, *expert_gate_up_bias, *expert_down_bias; // (E), (E, 2X), (E, D)
+    float *sinks;                                                // (H)
 };
 
 struct engine {

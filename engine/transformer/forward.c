@@ -4,7 +4,7 @@
  *     x += o(attend(rope(norm(qkv(rmsnorm(x))))))  per layer
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
- * Gemma's gate is a GELU, and what is added is normed first.
+ * Gemma's gate is a GELU, and what is added is normed first. gpt-oss' attention has a sink for each head.
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
  * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
@@ -203,6 +203,7 @@ static void attend(struct forward *f, const struct forward_job *job, int layer)
     struct attn_job own = job_of(f, job, layer), shared = own;
 
     own.out = attended;
+    own.sinks = f->engine->layer[layer].sinks;
     if (f->pass.n_shared == 0) {
         own.lse = job->column_sums ? f->lse : NULL;
         be->attend(be, &own);
@@ -231,6 +232,7 @@ static void attend_for_columns(struct forward *f, const struct forward_job *job,
     struct attn_job own = job_of(f, job, layer);
 
     own.lse = f->lse;
+    own.sinks = f->engine->layer[layer].sinks;
     be->watch_start(be);
     be->attend(be, &own);
     be->watch_stop(be, HAND_COLUMNS);
@@ -347,10 +349,14 @@ static void run_experts(const struct forward *f, const struct layer *w, struct m
     const struct experts experts = { .router = w->router,
                                      .gate_up = (const struct weight *const *)w->expert_gate_up,
                                      .down = (const struct weight *const *)w->expert_down,
+                                     .router_bias = w->router_bias,
+                                     .gate_up_bias = w->expert_gate_up_bias,
+                                     .down_bias = w->expert_down_bias,
                                      .n = c->n_experts,
                                      .n_used = c->n_experts_used,
                                      .width = c->expert_ff,
-                                     .renormalise = c->renormalise };
+                                     .renormalise = c->renormalise,
+                                     .gate = c->clamped ? GATE_CLAMPED : GATE_SILU };
 
     f->engine->backend->moe(f->engine->backend, x, normed, &experts);
 }

@@ -64,8 +64,11 @@ static size_t layer_space(const struct engine *e)
            mlp = model_has(c, TENSOR_ROUTER) ? max(2 * numbers_of(c, TENSOR_EXPERT_GATE), numbers_of(c, TENSOR_ROUTER))
                                              : numbers_of_group(c, group_gate_up(c)),
            vector = numbers_of(c, TENSOR_ATTENTION_NORM) * sizeof(float); // and biases, which are no longer than qkv
+    size_t biases = model_has(c, TENSOR_EXPERT_GATE_BIAS)
+                        ? max(4 * numbers_of(c, TENSOR_EXPERT_GATE_BIAS), numbers_of(c, TENSOR_EXPERT_DOWN_BIAS))
+                        : 0;
 
-    return max(max(attention, mlp) * sizeof(float), vector);
+    return max(max(max(attention, mlp), biases) * sizeof(float), vector);
 }
 
 int weights_mat(const struct engine *e, enum tensor_role role, int index, struct mat *out, struct err *err)
@@ -175,6 +178,29 @@ static int load_embedding(struct loader *l, struct err *err)
     return 0;
 }
 
+/* The biases of gate and up, (E, X) each, as (E, 2X). */
+static int load_gate_up_bias(struct loader *l, int i, float **out, struct err *err)
+{
+    const struct model_config *c = &l->engine->config;
+    struct backend *be = l->engine->backend;
+    const size_t X = (size_t)c->expert_ff, n = (size_t)c->n_experts * X, bytes = 2 * n * sizeof(float);
+    float *apart = (float *)(void *)l->space, *to = apart + 2 * n;
+
+    if (!model_has(c, TENSOR_EXPERT_GATE_BIAS))
+        return 0;
+    if (model_read(l->engine->model, TENSOR_EXPERT_GATE_BIAS, i, apart, err) ||
+        model_read(l->engine->model, TENSOR_EXPERT_UP_BIAS, i, apart + n, err))
+        return err->code;
+    for (size_t e = 0; e < (size_t)c->n_experts; e++) {
+        memcpy(to + 2 * e * X, apart + e * X, X * sizeof(*to));
+        memcpy(to + (2 * e + 1) * X, apart + n + e * X, X * sizeof(*to));
+    }
+    *out = be->alloc(be, bytes, err);
+    if (*out)
+        be->write(be, *out, to, bytes);
+    return *out ? 0 : err->code;
+}
+
 static int load_attention(struct loader *l, int i, struct err *err)
 {
     struct layer *to = &l->engine->layer[i];
@@ -183,6 +209,7 @@ static int load_attention(struct loader *l, int i, struct err *err)
         load_vector(l, (struct group){ TENSOR_Q_BIAS, 3 }, i, &to->qkv_bias, err) ||
         load_vector(l, (struct group){ TENSOR_Q_NORM, 1 }, i, &to->q_norm, err) ||
         load_vector(l, (struct group){ TENSOR_K_NORM, 1 }, i, &to->k_norm, err) ||
+        load_vector(l, (struct group){ TENSOR_SINKS, 1 }, i, &to->sinks, err) ||
         load_vector(l, (struct group){ TENSOR_AFTER_ATTENTION, 1 }, i, &to->after_attention, err) ||
         load_vector(l, (struct group){ TENSOR_O_BIAS, 1 }, i, &to->o_bias, err))
         return err->code;
@@ -198,6 +225,10 @@ static int load_experts(struct loader *l, int i, struct err *err)
     struct layer *to = &l->engine->layer[i];
     int n = l->engine->config.n_experts;
 
+    if (load_vector(l, (struct group){ TENSOR_ROUTER_BIAS, 1 }, i, &to->router_bias, err) ||
+        load_vector(l, (struct group){ TENSOR_EXPERT_DOWN_BIAS, 1 }, i, &to->expert_down_bias, err) ||
+        load_gate_up_bias(l, i, &to->expert_gate_up_bias, err))
+        return err->code;
     to->router = load_weight(l, (struct group){ TENSOR_ROUTER, 1 }, i, err);
     to->expert_gate_up = calloc((size_t)n, sizeof(*to->expert_gate_up));
     to->expert_down = calloc((size_t)n, sizeof(*to->expert_down));
@@ -313,8 +344,20 @@ int weights_load(struct engine *e, struct err *err)
 
 static void free_layer(struct backend *be, struct layer *l, int n_experts)
 {
-    float *vectors[] = { l->norm_attention, l->after_attention, l->norm_mlp, l->after_mlp,    l->q_norm,
-                         l->k_norm,         l->qkv_bias,        l->o_bias,   l->gate_up_bias, l->down_bias };
+    float *vectors[] = { l->norm_attention,
+                         l->after_attention,
+                         l->norm_mlp,
+                         l->after_mlp,
+                         l->q_norm,
+                         l->k_norm,
+                         l->qkv_bias,
+                         l->o_bias,
+                         l->gate_up_bias,
+                         l->down_bias,
+                         l->sinks,
+                         l->router_bias,
+                         l->expert_gate_up_bias,
+                         l->expert_down_bias };
 
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)
         be->free(be, vectors[i]);
@@ -355,11 +398,13 @@ static size_t vector_bytes(const struct model_config *c, struct group g)
 
 static size_t layer_vectors(const struct model_config *c)
 {
-    static const struct group vectors[] = { { TENSOR_ATTENTION_NORM, 1 },  { TENSOR_MLP_NORM, 1 },
-                                            { TENSOR_Q_NORM, 1 },          { TENSOR_K_NORM, 1 },
-                                            { TENSOR_Q_BIAS, 3 },          { TENSOR_O_BIAS, 1 },
-                                            { TENSOR_GATE_BIAS, 2 },       { TENSOR_DOWN_BIAS, 1 },
-                                            { TENSOR_AFTER_ATTENTION, 1 }, { TENSOR_AFTER_MLP, 1 } };
+    static const struct group vectors[] = {
+        { TENSOR_ATTENTION_NORM, 1 },   { TENSOR_MLP_NORM, 1 },        { TENSOR_Q_NORM, 1 },
+        { TENSOR_K_NORM, 1 },           { TENSOR_Q_BIAS, 3 },          { TENSOR_O_BIAS, 1 },
+        { TENSOR_GATE_BIAS, 2 },        { TENSOR_DOWN_BIAS, 1 },       { TENSOR_AFTER_ATTENTION, 1 },
+        { TENSOR_AFTER_MLP, 1 },        { TENSOR_SINKS, 1 },           { TENSOR_ROUTER_BIAS, 1 },
+        { TENSOR_EXPERT_GATE_BIAS, 2 }, { TENSOR_EXPERT_DOWN_BIAS, 1 }
+    };
     size_t bytes = 0;
 
     for (size_t i = 0; i < sizeof(vectors) / sizeof(*vectors); i++)

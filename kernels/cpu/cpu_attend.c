@@ -82,6 +82,15 @@ static void write_out(const struct attend *a, void *out, size_t row, float *sum,
     a->cpu->rows->blend_to(out, job->out.type, job->other_part + row * (size_t)K, share, sum, 1 - share, K);
 }
 
+/* Adds a key with this score, and no value, to what a row has seen. */
+static void add_sink(float sink, float *lse, float *weight)
+{
+    float more = *lse > sink ? *lse : sink, less = *lse > sink ? sink : *lse, all = more + log1pf(expf(less - more));
+
+    *weight *= *weight == 0 ? 1 : expf(all - *lse);
+    *lse = all;
+}
+
 static void finish(const struct attend *a, const struct tile *t, struct state s)
 {
     const struct attn_job *job = a->job;
@@ -92,6 +101,8 @@ static void finish(const struct attend *a, const struct tile *t, struct state s)
         size_t row = tile_row(a, t) + (size_t)r; // the heads of a token are neighbours
         float *sum = s.sum + (size_t)r * (size_t)K;
         float lse = s.weight[r] == 0 ? -INFINITY : s.max[r] * job->scale + LN_2 * log2f(s.weight[r]);
+        if (job->sinks)
+            add_sink(job->sinks[t->head * a->group + head], &lse, &s.weight[r]);
         if (job->lse)
             job->lse[row] = lse;
         if (job->part)

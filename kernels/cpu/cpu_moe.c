@@ -94,9 +94,11 @@ static void run_expert(struct cpu *c, struct mat x, struct mat normed, const str
 
     for (int i = 0; i < n; i++)
         memcpy((char *)m->in + (size_t)i * row, cpu_row(normed, mine[i]), row);
-    cpu_gemm(be, gate_up, in, experts->gate_up[e], NULL, GEMM_SET);
-    cpu_gate_mul(be, hidden, gate_up, GATE_SILU);
-    cpu_gemm(be, out, hidden, experts->down[e], NULL, GEMM_SET);
+    cpu_gemm(be, gate_up, in, experts->gate_up[e],
+             experts->gate_up_bias ? experts->gate_up_bias + e * gate_up.cols : NULL, GEMM_SET);
+    cpu_gate_mul(be, hidden, gate_up, experts->gate);
+    cpu_gemm(be, out, hidden, experts->down[e], experts->down_bias ? experts->down_bias + e * out.cols : NULL,
+             GEMM_SET);
 #pragma omp parallel for schedule(static) num_threads(cpu_threads_for(c, n))
     for (int i = 0; i < n; i++) {
         float weight = m->logit[(size_t)mine[i] * (size_t)experts->n + (size_t)e];
@@ -115,8 +117,8 @@ void cpu_moe(struct backend *be, struct mat x, struct mat normed, const struct e
     if (!at)
         return;
     struct moe m = place(c, &shape, &at);
-    cpu_gemm(be, (struct mat){ m.logit, DTYPE_F32, x.rows, experts->n, experts->n }, normed, experts->router, NULL,
-             GEMM_SET);
+    cpu_gemm(be, (struct mat){ m.logit, DTYPE_F32, x.rows, experts->n, experts->n }, normed, experts->router,
+             experts->router_bias, GEMM_SET);
     route(c, experts, m.logit, x.rows);
     for (int e = 0; e < experts->n; e++) {
         int n = 0;

@@ -201,27 +201,37 @@ static void rotate(void *out, enum dtype to, const void *x, enum dtype from, con
         rotate_as(out, DTYPE_F32, x, DTYPE_F32, cos, sin, K);
 }
 
-INLINE void gate_mul_as(void *out, const void *gate, const void *up, enum dtype type, int n, bool gelu)
+INLINE void gate_mul_as(void *out, const void *x, const void *up, enum dtype type, int n, enum gate gate)
 {
     const float log2_e = 1.44269504f, steep = (float)GELU_STEEP, cube = (float)GELU_CUBE;
 #pragma omp simd
     for (int i = 0; i < n; i++) {
-        float g = get(gate, type, i), y = gelu ? steep * (g + cube * g * g * g) : g;
+        float g = get(x, type, i), u = get(up, type, i), y = g;
+        if (gate == GATE_GELU)
+            y = steep * (g + cube * g * g * g);
+        if (gate == GATE_CLAMPED) {
+            g = g > CLAMPED_AT ? CLAMPED_AT : g;
+            u = (u > CLAMPED_AT ? CLAMPED_AT : u < -CLAMPED_AT ? -CLAMPED_AT : u) + 1;
+            y = (float)CLAMPED_STEEP * g;
+        }
         float e = exp2_of((y < 0 ? y : -y) * log2_e); // e^-|y|
-        put(out, type, i, (g < 0 ? g * e : g) / (1 + e) * get(up, type, i));
+        put(out, type, i, (g < 0 ? g * e : g) / (1 + e) * u);
     }
 }
 
 static void gate_mul(void *out, const void *x, const void *up, enum dtype type, int n, enum gate gate)
 {
-    if (gate == GATE_GELU && type == DTYPE_BF16)
-        gate_mul_as(out, x, up, DTYPE_BF16, n, true);
-    else if (gate == GATE_GELU)
-        gate_mul_as(out, x, up, DTYPE_F32, n, true);
-    else if (type == DTYPE_BF16)
-        gate_mul_as(out, x, up, DTYPE_BF16, n, false);
-    else
-        gate_mul_as(out, x, up, DTYPE_F32, n, false);
+#define EACH_TYPE(gate)                                                                                                \
+    if (type == DTYPE_BF16)                                                                                            \
+        gate_mul_as(out, x, up, DTYPE_BF16, n, gate);                                                                  \
+    else                                                                                                               \
+        gate_mul_as(out, x, up, DTYPE_F32, n, gate)
+    switch (gate) {
+    case GATE_SILU: EACH_TYPE(GATE_SILU); break;
+    case GATE_GELU: EACH_TYPE(GATE_GELU); break;
+    case GATE_CLAMPED: EACH_TYPE(GATE_CLAMPED); break;
+    }
+#undef EACH_TYPE
 }
 
 /* The largest and second largest of each of BEST_LANES interleaved sequences; best() reduces them. */

@@ -185,6 +185,11 @@ __device__ __forceinline__ struct attend_row<T> attend_finish(const struct atten
         return { a.sum + state * K, NULL, NULL, 1, NULL, 0 };
     }
     float lse = weight > 0 ? (max + log2f(weight)) * LN_2 : -INFINITY, share = 0;
+    if (job.sinks) {
+        float sink = job.sinks[t.head * a.group + r % a.group], own = lse;
+        lse = fmaxf(own, sink) + log1pf(exp2_fast(-fabsf(own - sink) * LOG2_E));
+        weight *= weight > 0 ? exp2_fast((lse - own) * LOG2_E) : 1;
+    }
     if (leader && job.lse)
         job.lse[row] = lse;
     if (job.other_part) {

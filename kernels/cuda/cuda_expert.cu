@@ -128,9 +128,18 @@ static __device__ __forceinline__ void multiply_stage(mma_sums &sum, const uint1
     }
 }
 
-static __device__ __forceinline__ float silu_mul(float gate, float up)
+static __device__ __forceinline__ float gate_mul(const struct expert_product &p, float gate, float up)
 {
-    return gate / (1 + expf(-gate)) * up;
+    if (!p.clamped)
+        return gate / (1 + expf(-gate)) * up;
+    gate = fminf(gate, CLAMPED_AT);
+    return gate / (1 + expf(-(float)CLAMPED_STEEP * gate)) * (fminf(fmaxf(up, -CLAMPED_AT), CLAMPED_AT) + 1);
+}
+
+/* The bias of a column of gate or down, or, `up` columns further on, of up. */
+static __device__ __forceinline__ float bias_of(const struct expert_product &p, int expert, int per_expert, int column)
+{
+    return p.bias ? p.bias[(size_t)expert * (size_t)per_expert + (size_t)column] : 0;
 }
 
 /* Writes the sums to memory. first: the block's first column of the result. */
@@ -153,12 +162,14 @@ static __device__ __forceinline__ void write_sums(const struct expert_product &p
                 if (row >= tile.n || column >= p.n_out)
                     continue;
                 if (stage == EXPERT_DOWN) {
-                    static_cast<float *>(p.out)[at] = sum[m][n][i];
+                    static_cast<float *>(p.out)[at] = sum[m][n][i] + bias_of(p, tile.expert, p.n_out, column);
                     continue;
                 }
-                const float gate = rounded_to<uint16_t>(sum[m][n][i]),
-                            up = rounded_to<uint16_t>(sum[m][n + n_tiles][i]);
-                static_cast<uint16_t *>(p.out)[at] = float_to_bf16(silu_mul(gate, up));
+                const float of_gate = bias_of(p, tile.expert, 2 * p.n_out, column),
+                            of_up = bias_of(p, tile.expert, 2 * p.n_out, p.n_out + column);
+                const float gate = rounded_to<uint16_t>(sum[m][n][i] + of_gate),
+                            up = rounded_to<uint16_t>(sum[m][n + n_tiles][i] + of_up);
+                static_cast<uint16_t *>(p.out)[at] = float_to_bf16(gate_mul(p, gate, up));
             }
 }
 
@@ -249,9 +260,14 @@ __global__ void __launch_bounds__(FMA_THREADS) expert_fma(const struct expert_pr
         for (int j = 0; j < n; j++) {
             const int column = first + my_column + 16 * j;
             const size_t at = (size_t)(tile.first + my_row + i) * (size_t)p.n_out + (size_t)column;
-            if (my_row + i < tile.n && column < p.n_out)
-                static_cast<float *>(p.out)[at] =
-                    stage == EXPERT_DOWN ? sum[i][j] : silu_mul(sum[i][j], sum[i][j + OF_THREAD - n]);
+            if (my_row + i >= tile.n || column >= p.n_out)
+                continue;
+            float *out = static_cast<float *>(p.out) + at;
+            if (stage == EXPERT_DOWN)
+                *out = sum[i][j] + bias_of(p, tile.expert, p.n_out, column);
+            else
+                *out = gate_mul(p, sum[i][j] + bias_of(p, tile.expert, 2 * p.n_out, column),
+                                sum[i][j + OF_THREAD - n] + bias_of(p, tile.expert, 2 * p.n_out, p.n_out + column));
         }
 }
 

@@ -25,6 +25,8 @@ struct expert_product {
     const int32_t *pair;
     int n_used;
     const void *const *weight; // (E): gate_up (2 * n_out, n_in) or down (n_out, n_in)
+    const float *bias;         // (E, 2 * n_out) or (E, n_out); NULL: none
+    bool clamped;              // gate: GATE_CLAMPED, or GATE_SILU
     int n_in, n_out;
     void *out; // (pairs, n_out)
     const struct expert_tile *tile;
@@ -32,7 +34,7 @@ struct expert_product {
 };
 
 enum expert_stage {
-    EXPERT_GATE_UP, // out, of the backend's dtype = silu(gate x) * (up x), both products rounded to that dtype first
+    EXPERT_GATE_UP, // out, of the backend's dtype = gate(gate x) * (up x), both products rounded to that dtype first
     EXPERT_DOWN,    // out, f32 = weight x
 };
 

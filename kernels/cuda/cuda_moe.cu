@@ -229,11 +229,13 @@ static void run_rows(struct cuda *c, struct mat x, struct mat normed, const stru
     const int E = experts->n, U = experts->n_used, D = x.cols, F = experts->width, n = x.rows;
     const int tiles = max_tiles(n * U, E);
     const struct expert_product gate_up = {
-        normed.at, normed.pitch, m.pair, U, weights, D, F, m.hidden, m.tile, tiles
+        normed.at, normed.pitch, m.pair, U,    weights, experts->gate_up_bias, experts->gate == GATE_CLAMPED, D,
+        F,         m.hidden,     m.tile, tiles
     };
-    const struct expert_product down = { m.hidden, F, NULL, 1, weights + E, F, D, m.out, m.tile, tiles };
+    const struct expert_product down = { m.hidden, F, NULL, 1,     weights + E, experts->down_bias,
+                                         false,    F, D,    m.out, m.tile,      tiles };
 
-    cuda_gemm(&c->base, { m.logit, DTYPE_F32, n, E, E }, normed, experts->router, NULL, GEMM_SET);
+    cuda_gemm(&c->base, { m.logit, DTYPE_F32, n, E, E }, normed, experts->router, experts->router_bias, GEMM_SET);
     LAUNCH(c, route_rows, dim3(cuda_pieces((size_t)n, MOE_THREADS / LANES)), MOE_THREADS, 0, m, n, E, U,
            experts->renormalise);
     LAUNCH(c, count_pairs, dim3((unsigned)E), MOE_THREADS, 0, m, n, U);

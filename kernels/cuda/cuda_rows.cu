@@ -229,7 +229,14 @@ __global__ void __launch_bounds__(ROW_THREADS)
     load_some(x, gate, left, aligned);
     load_some(up, gate + out.cols, left, aligned);
     for (int j = 0; j < EIGHT; j++) {
-        const float y = GATE == GATE_GELU ? (float)GELU_STEEP * (x[j] + (float)GELU_CUBE * x[j] * x[j] * x[j]) : x[j];
+        if (GATE == GATE_CLAMPED) {
+            x[j] = fminf(x[j], CLAMPED_AT);
+            up[j] = fminf(fmaxf(up[j], -CLAMPED_AT), CLAMPED_AT) + 1;
+        }
+        const float cube = (float)GELU_CUBE * x[j] * x[j] * x[j];
+        const float y = GATE == GATE_GELU      ? (float)GELU_STEEP * (x[j] + cube)
+                        : GATE == GATE_CLAMPED ? (float)CLAMPED_STEEP * x[j]
+                                               : x[j];
         x[j] = x[j] / (1 + expf(-y)) * up[j];
     }
     store_some(row_of<T>(out, blockIdx.x) + i, x, left, aligned);
@@ -242,11 +249,16 @@ void cuda_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum 
         is_aligned(out) && is_aligned(gate_up) && is_aligned(NULL, (size_t)out.cols * dtype_size(out.type));
     const dim3 grid((unsigned)out.rows, cuda_pieces((size_t)out.cols, ROW_THREADS * EIGHT));
 
-    if (gate == GATE_GELU && out.type == DTYPE_F32)
+    const bool f32 = out.type == DTYPE_F32;
+    if (gate == GATE_GELU && f32)
         LAUNCH(c, (gate_mul_row<float, GATE_GELU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
     else if (gate == GATE_GELU)
         LAUNCH(c, (gate_mul_row<uint16_t, GATE_GELU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
-    else if (out.type == DTYPE_F32)
+    else if (gate == GATE_CLAMPED && f32)
+        LAUNCH(c, (gate_mul_row<float, GATE_CLAMPED>), grid, ROW_THREADS, 0, out, gate_up, aligned);
+    else if (gate == GATE_CLAMPED)
+        LAUNCH(c, (gate_mul_row<uint16_t, GATE_CLAMPED>), grid, ROW_THREADS, 0, out, gate_up, aligned);
+    else if (f32)
         LAUNCH(c, (gate_mul_row<float, GATE_SILU>), grid, ROW_THREADS, 0, out, gate_up, aligned);
     else
         LAUNCH(c, (gate_mul_row<uint16_t, GATE_SILU>), grid, ROW_THREADS, 0, out, gate_up, aligned);

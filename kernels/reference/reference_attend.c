@@ -95,11 +95,13 @@ static void attend_row(struct backend *be, const struct attn_job *job, const str
 {
     int K = job->head_dim, n = row->keys.n;
     bool any = row->first < n;
-    double max = -(double)INFINITY, total = 0, weighted[MAX_HEAD_DIM] = { 0 };
+    double sink = job->sinks ? (double)job->sinks[row->head] : -(double)INFINITY, max = sink,
+           weighted[MAX_HEAD_DIM] = { 0 };
 
     assert(K <= MAX_HEAD_DIM);
     for (int j = row->first; j < n; j++)
         max = fmax(max, score(be->dtype, job, row, j));
+    double total = job->sinks ? exp(sink - max) : 0;
     for (int j = row->first; j < n; j++) {
         double w = exp(score(be->dtype, job, row, j) - max);
         const void *v = row_of(be->dtype, row->keys.v, (size_t)j, K);
@@ -107,7 +109,7 @@ static void attend_row(struct backend *be, const struct attn_job *job, const str
         for (int c = 0; c < K; c++)
             weighted[c] += w * number_get(be->dtype, v, (size_t)c);
     }
-    float lse = any ? (float)(max + log(total)) : -INFINITY;
+    float lse = any || job->sinks ? (float)(max + log(total)) : -INFINITY;
     for (int c = 0; c < K; c++) {
         double x = any ? weighted[c] / total : 0;
         if (job->out.at)

@@ -133,9 +133,16 @@ void reference_rope(struct backend *be, const struct rope_job *job)
     }
 }
 
-static double gate_of(enum gate gate, double x)
+static double gated(enum gate gate, double x, double up)
 {
-    return x / (1 + exp(gate == GATE_GELU ? -GELU_STEEP * (x + GELU_CUBE * x * x * x) : -x));
+    if (gate == GATE_CLAMPED) {
+        x = fmin(x, CLAMPED_AT);
+        up = fmin(fmax(up, -CLAMPED_AT), CLAMPED_AT) + 1;
+    }
+    double y = gate == GATE_GELU      ? GELU_STEEP * (x + GELU_CUBE * x * x * x)
+               : gate == GATE_CLAMPED ? CLAMPED_STEEP * x
+                                      : x;
+    return x / (1 + exp(-y)) * up;
 }
 
 void reference_gate_mul(struct backend *be, struct mat out, struct mat gate_up, enum gate gate)
@@ -143,7 +150,7 @@ void reference_gate_mul(struct backend *be, struct mat out, struct mat gate_up, 
     assert(out.type == be->dtype && gate_up.type == be->dtype);
     for (int t = 0; t < out.rows; t++)
         for (int i = 0; i < out.cols; i++)
-            mat_put(out, t, i, gate_of(gate, mat_get(gate_up, t, i)) * mat_get(gate_up, t, out.cols + i));
+            mat_put(out, t, i, gated(gate, mat_get(gate_up, t, i), mat_get(gate_up, t, out.cols + i)));
 }
 
 /* ---- experts ----------------------------------------------------------- */
@@ -176,11 +183,17 @@ static double log_total(const double *logit, const struct experts *experts)
 static void add_expert(struct backend *be, struct mat x, struct mat normed, int t, const struct experts *experts, int e,
                        double weight, struct mat gate_up, struct mat hidden)
 {
+    const float *gate_up_bias = experts->gate_up_bias ? experts->gate_up_bias + e * gate_up.cols : NULL,
+                *down_bias = experts->down_bias ? experts->down_bias + e * x.cols : NULL;
+
     for (int o = 0; o < gate_up.cols; o++)
-        mat_put(gate_up, 0, o, product(be, normed, t, experts->gate_up[e], o));
-    reference_gate_mul(be, hidden, gate_up, GATE_SILU);
+        mat_put(gate_up, 0, o,
+                product(be, normed, t, experts->gate_up[e], o) + (gate_up_bias ? (double)gate_up_bias[o] : 0));
+    reference_gate_mul(be, hidden, gate_up, experts->gate);
     for (int o = 0; o < x.cols; o++)
-        mat_put(x, t, o, mat_get(x, t, o) + weight * product(be, hidden, 0, experts->down[e], o));
+        mat_put(x, t, o,
+                mat_get(x, t, o) +
+                    weight * (product(be, hidden, 0, experts->down[e], o) + (down_bias ? (double)down_bias[o] : 0)));
 }
 
 void reference_moe(struct backend *be, struct mat x, struct mat normed, const struct experts *experts)
@@ -195,7 +208,8 @@ void reference_moe(struct backend *be, struct mat x, struct mat normed, const st
                    hidden = { (char *)inner + 2 * (size_t)F * sizeof(float), be->dtype, 1, F, F };
         for (int t = 0; t < x.rows; t++) {
             for (int e = 0; e < experts->n; e++)
-                logit[e] = (double)(float)product(be, normed, t, experts->router, e);
+                logit[e] = (double)(float)(product(be, normed, t, experts->router, e) +
+                                           (experts->router_bias ? (double)experts->router_bias[e] : 0));
             double total = log_total(logit, experts);
             for (int e = 0; e < experts->n; e++)
                 if (rank(logit, experts->n, e) < experts->n_used)

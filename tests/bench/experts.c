@@ -77,7 +77,13 @@ static double seconds(struct backend *be)
 
 static double moe_rate(struct bench *b)
 {
-    const struct experts experts = { b->router, b->gate_up, b->down, EXPERTS, USED, INNER, true };
+    const struct experts experts = { .router = b->router,
+                                     .gate_up = b->gate_up,
+                                     .down = b->down,
+                                     .n = EXPERTS,
+                                     .n_used = USED,
+                                     .width = INNER,
+                                     .renormalise = true };
     double flop = 2.0 * b->rows * WIDTH * (EXPERTS + 3.0 * USED * INNER), start = seconds(b->be);
 
     b->be->moe(b->be, b->x, b->normed, &experts);

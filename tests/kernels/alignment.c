@@ -213,8 +213,10 @@ static void run_moe(struct bench *b)
         back[e] = down[e] = b->be->weight_new(b->be, &d, 1, &err);
     }
     void *normed = stored(b->be, "normed", ROWS * COLS);
-    b->be->moe(b->be, f32_mat(b, "x", ROWS, COLS), stored_mat(b->be, normed, ROWS, COLS),
-               &(struct experts){ router, up, back, N, 2, WIDTH, true });
+    b->be->moe(
+        b->be, f32_mat(b, "x", ROWS, COLS), stored_mat(b->be, normed, ROWS, COLS),
+        &(struct experts){
+            .router = router, .gate_up = up, .down = back, .n = N, .n_used = 2, .width = WIDTH, .renormalise = true });
     must_sync(b->be);
     b->be->weight_free(b->be, router);
     for (int e = 0; e < N; e++) {

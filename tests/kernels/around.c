@@ -89,7 +89,9 @@ Test(timed, counts_the_experts_that_are_used)
     for (int i = 0; i < 3; i++)
         w[i] = be->weight_new(be, &shape[i], 1, &err);
     const struct weight *gate_up[] = { w[1], w[1], w[1], w[1] }, *down[] = { w[2], w[2], w[2], w[2] };
-    const struct experts experts = { w[0], gate_up, down, E, 2, F, true };
+    const struct experts experts = {
+        .router = w[0], .gate_up = gate_up, .down = down, .n = E, .n_used = 2, .width = F, .renormalise = true
+    };
     float *x = numbers(be, "x", MANY), *normed = numbers(be, "normed", MANY);
 
     be->moe(be, mat_of(x, 1, D), mat_of(normed, 1, D), &experts);

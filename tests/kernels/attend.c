@@ -111,6 +111,12 @@ static void check_case(const struct pair *p, const struct attn_case *c, float sc
     same_attention(p, c, want, all);
     struct attended part = attend_on(p->got, &on_got, c->spans, n_spans(c), some);
     same_attention(p, c, want, part);
+    on_want.job.sinks = on_want.sinks, on_got.job.sinks = on_got.sinks;
+    struct attended want_sinks = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL),
+                    sinks = attend_on(p->got, &on_got, c->spans, n_spans(c), ALL);
+    same_attention(p, c, want_sinks, sinks);
+    attended_free(want_sinks);
+    attended_free(sinks);
     attended_free(want);
     attended_free(all);
     attended_free(part);

@@ -88,6 +88,7 @@ struct attn_operands operands_of(struct backend *be, const struct attn_case *c)
         since[t] = t * 7 % (c->window + 3); // the last ones see nothing of a cache
     o.job.since = o.since = bytes_from(be, since, (size_t)T * sizeof(*since));
     free(since);
+    o.sinks = numbers(be, "sinks", (size_t)H);
     if (c->kind == ATTN_SHARED)
         make_caches(be, c, &o);
     else
@@ -102,6 +103,7 @@ void operands_free(struct backend *be, struct attn_operands *o)
     be->free(be, o->v);
     be->free(be, o->device);
     be->free(be, o->since);
+    be->free(be, o->sinks);
     free(o->host);
 }
 

@@ -25,6 +25,7 @@ struct attn_operands {
     void *q, *k, *v;
     struct kv_rows *host, *device;
     int32_t *since;
+    float *sinks; // not of the job
 };
 
 struct attn_operands operands_of(struct backend *be, const struct attn_case *c);

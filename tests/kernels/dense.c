@@ -322,7 +322,7 @@ static void check_row_ops(const struct pair *p)
                         text_of(what, "embed", s));
         same_stored(p, (struct results){ rmsnorm_on(p->want, s), rmsnorm_on(p->got, s), n }, within,
                     text_of(what, "rmsnorm", s));
-        for (enum gate gate = GATE_SILU; gate <= GATE_GELU; gate++)
+        for (enum gate gate = GATE_SILU; gate <= GATE_CLAMPED; gate++)
             same_stored(p, (struct results){ gate_on(p->want, s, gate), gate_on(p->got, s, gate), n }, within,
                         text_of(what, "gate_mul", s));
         same_floats(p, (struct results){ add_norm_on(p->want, s), add_norm_on(p->got, s), n }, within,

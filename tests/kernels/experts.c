@@ -81,7 +81,13 @@ static struct experts experts_of(struct mixture m, struct model *model, const st
         gate_up[e] = model->gate_up[e];
         down[e] = model->down[e];
     }
-    return (struct experts){ model->router, gate_up, down, m.n, m.n_used, m.inner, m.renormalise };
+    return (struct experts){ .router = model->router,
+                             .gate_up = gate_up,
+                             .down = down,
+                             .n = m.n,
+                             .n_used = m.n_used,
+                             .width = m.inner,
+                             .renormalise = m.renormalise };
 }
 
 /* x after the mixture of the rows from `first` on. */
@@ -96,10 +102,18 @@ static float *moe_on(struct backend *be, struct mixture m, bool tie, int first, 
         host[i] = rintf(host[i]);
     void *normed = stored_from(be, host + first * m.width, (size_t)(rows * m.width));
     float *x = numbers_from(be, x_host + first * m.width, (size_t)(rows * m.width));
-    const struct experts experts = experts_of(m, &model, gate_up, down);
+    struct experts experts = experts_of(m, &model, gate_up, down);
+    float *biases[] = { numbers(be, "router bias", (size_t)m.n), numbers(be, "up bias", (size_t)(m.n * 2 * m.inner)),
+                        numbers(be, "down bias", (size_t)(m.n * m.width)) };
+    if (m.n % 2 == 0 && !tie) { // gpt-oss'
+        experts.router_bias = biases[0], experts.gate_up_bias = biases[1], experts.down_bias = biases[2];
+        experts.gate = GATE_CLAMPED;
+    }
     be->moe(be, mat_of(x, rows, m.width), stored_mat(be, normed, rows, m.width), &experts);
     must_sync(be);
     model_free(be, m, &model);
+    for (int i = 0; i < 3; i++)
+        be->free(be, biases[i]);
     be->free(be, normed);
     free(host);
     free(x_host);

@@ -66,6 +66,10 @@ FAMILIES = {
     "gemma-3": family("gemma3_text", 3, 64, 4, 1, 256, 96, rope_theta=1e6, rope_local_base_freq=10000.0,
                       rope_scaling={"rope_type": "linear", "factor": 8.0}, sliding_window=33, sliding_window_pattern=2,
                       query_pre_attn_scalar=256, rms_norm_eps=1e-6, tie_word_embeddings=True, dtype="BF16"),
+    "gpt-oss": family("gpt_oss", 4, 64, 8, 2, 32, 40, num_local_experts=8, num_experts_per_tok=2, sliding_window=33,
+                      rope_theta=150000.0, rope_scaling=YARN | {"factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
+                      "truncate": False, "original_max_position_embeddings": 64}, attention_bias=True,
+                      layer_types=["sliding_attention", "full_attention"] * 2),
     "granite": family("granite", 2, 64, 4, 2, 16, 96, embedding_multiplier=12.0, residual_multiplier=0.22,
                       attention_multiplier=0.0625 / 2, logits_scaling=8.0, attention_bias=False, mlp_bias=False,
                       tie_word_embeddings=True),
@@ -89,7 +93,8 @@ LONG = {
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
              "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss",
-             "gemma3_text": "gemma3"}
+             "gemma3_text": "gemma3", "gpt_oss": "gpt-oss"}
+FILES = {"gpt-oss"}  # folders of these are not read
 FOLDERS = {"mistral-window", "qwen2-window"}  # GGUF files do not say this
 PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 
@@ -133,6 +138,8 @@ def matrices(c):
         yield at + "self_attn.o_proj.weight", (D, q)
         if c.get("attention_bias") and "attention_out_bias" not in c:
             yield at + "self_attn.o_proj.bias", (D,)
+        if c["model_type"] == "gpt_oss":
+            yield at + "self_attn.sinks", (c["num_attention_heads"],)
         if c["model_type"].startswith(("qwen3", "gemma3")):
             yield at + "self_attn.q_norm.weight", (K,)
             yield at + "self_attn.k_norm.weight", (K,)
@@ -143,6 +150,14 @@ def matrices(c):
         if c["model_type"] == "phi3":
             yield at + "mlp.gate_up_proj.weight", (2 * F, D)
             yield at + "mlp.down_proj.weight", (D, F)
+        elif c["model_type"] == "gpt_oss":
+            E = c["num_local_experts"]
+            yield at + "mlp.router.weight", (E, D)
+            yield at + "mlp.router.bias", (E,)
+            yield at + "mlp.experts.gate_up_proj", (E, D, 2 * F)
+            yield at + "mlp.experts.gate_up_proj_bias", (E, 2 * F)
+            yield at + "mlp.experts.down_proj", (E, F, D)
+            yield at + "mlp.experts.down_proj_bias", (E, D)
         elif c["model_type"] == "mixtral":
             yield at + "block_sparse_moe.gate.weight", (c["num_local_experts"], D)
             for e in range(c["num_local_experts"]):
@@ -168,7 +183,7 @@ def numbers(name, tensor, shape):
     """Around zero, so wide that a row keeps its length; norms around one, Gemma's around zero; biases small. Sixteen bits hold
     them exactly."""
     rng = random.Random(f"{name} {tensor}")
-    n = shape[0] * (shape[1] if len(shape) > 1 else 1)
+    n = math.prod(shape)
     if len(shape) == 1:
         middle, width = (0, 32) if tensor.endswith("bias") else (0 if is_gemma(config_of(name)) else 128, 48)
     else:
@@ -224,7 +239,7 @@ GGUF_LAYER = {
     "self_attn.q_norm": "attn_q_norm", "self_attn.k_norm": "attn_k_norm", "post_attention_layernorm": "ffn_norm",
     "pre_feedforward_layernorm": "ffn_norm", "post_feedforward_layernorm": "post_ffw_norm",
     "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up", "mlp.down_proj": "ffn_down", "mlp.gate_up_proj": "ffn_up",
-    "mlp.gate": "ffn_gate_inp", "experts.gate_proj": "ffn_gate_exps", "experts.up_proj": "ffn_up_exps",
+    "mlp.gate": "ffn_gate_inp", "mlp.router": "ffn_gate_inp", "experts.gate_proj": "ffn_gate_exps", "experts.up_proj": "ffn_up_exps",
     "experts.down_proj": "ffn_down_exps", "block_sparse_moe.gate": "ffn_gate_inp", "experts.w1": "ffn_gate_exps",
     "experts.w2": "ffn_down_exps", "experts.w3": "ffn_up_exps",
 }
@@ -239,6 +254,8 @@ def paired(values, heads, columns):
 
 
 def gguf_name(tensor):
+    if tensor.endswith(".sinks"):
+        return f"blk.{tensor.split('.')[2]}.attn_sinks.weight"
     stem, kind = tensor.rsplit(".", 1)
     if stem in GGUF_ENDS:
         return f"{GGUF_ENDS[stem]}.{kind}"
@@ -248,12 +265,39 @@ def gguf_name(tensor):
     return f"blk.{layer}.{GGUF_LAYER[rest]}.{kind}"
 
 
+def transposed(values, rows, columns, first=0, step=1):
+    """The matrices (rows, columns) of a stack, of their columns every `step` from the first, as rows."""
+    return array.array("f", (values[m + r * columns + c] for m in range(0, len(values), rows * columns)
+                             for c in range(first, columns, step) for r in range(rows)))
+
+
+def of_experts(tensors):
+    """gpt-oss' matrices of experts as llama.cpp's converter writes them: gate and up apart, rows for columns."""
+    out = {}
+    for tensor, (shape, values) in tensors.items():
+        stem, kind = (tensor[:-5], "bias") if tensor.endswith("_bias") else (tensor, "weight")
+        if ".experts." not in tensor:
+            out[tensor] = shape, values
+        elif kind == "bias":
+            for i, part in enumerate(["gate_proj", "up_proj"] if "gate_up" in stem else ["down_proj"]):
+                step = 2 if "gate_up" in stem else 1
+                out[f"{stem.replace('gate_up_proj', part)}.bias"] = (shape[0], shape[1] // step), values[i::step]
+        else:
+            step = 2 if "gate_up" in stem else 1
+            for i, part in enumerate(["gate_proj", "up_proj"] if step == 2 else ["down_proj"]):
+                out[f"{stem.replace('gate_up_proj', part)}.weight"] = (
+                    (shape[0], shape[2] // step, shape[1]), transposed(values, shape[1], shape[2], i, step))
+    return out
+
+
 def gguf_tensors(name, tensors):
     """GGUF's name -> shape, numbers, as llama.cpp's converter writes them: matrices F32 here."""
     c, out = FAMILIES[name], {}
+    if c["model_type"] == "gpt_oss":
+        tensors = of_experts(tensors)
     for tensor, (shape, values) in tensors.items():
         own = gguf_name(tensor)
-        if c["model_type"] == "seed_oss":
+        if c["model_type"] in ("seed_oss", "gpt_oss"):
             own = own.replace("ffn_norm", "post_attention_norm")
         if is_gemma(c):
             if "post_attention_layernorm" in tensor:
@@ -263,7 +307,7 @@ def gguf_tensors(name, tensors):
         if GGUF_ARCH[c["model_type"]] in PAIRS and (".q_proj." in tensor or ".k_proj." in tensor):
             heads = c["num_attention_heads" if ".q_proj." in tensor else "num_key_value_heads"]
             values = paired(values, heads, shape[1] if len(shape) > 1 else 1)
-        if ".experts." in tensor:
+        if ".experts." in tensor and c["model_type"] != "gpt_oss":
             had = out.get(own, ((0, *shape), array.array("f")))
             out[own] = ((had[0][0] + 1, *shape), had[1] + values)
         else:
@@ -315,7 +359,9 @@ def gguf_keys(name):
         keys |= {f"{arch}.expert_count": c["num_local_experts"], f"{arch}.expert_used_count": c["num_experts_per_tok"]}
     if "sliding_window_pattern" in c:
         keys[f"{arch}.attention.sliding_window_pattern"] = c["sliding_window_pattern"]
-    if arch in ("phi3", "gemma3"):
+    if arch == "gpt-oss":
+        keys[f"{arch}.expert_feed_forward_length"] = c["intermediate_size"]
+    if arch in ("phi3", "gemma3", "gpt-oss"):
         keys[f"{arch}.attention.sliding_window"] = c["sliding_window"] or 0
     return keys
 
