@@ -50,7 +50,9 @@ HDF5_LIBS   := $(shell pkg-config --libs hdf5 2>/dev/null || echo -lhdf5)
 # ---- objects and programs ----------------------------------------------------
 # The folders of tests/rooms; a part of kernels/ has no line of its own. Media and tools have rules of their own.
 DIRS  := $(filter-out loader/redis cmd,$(shell sed 's/:.*//' tests/rooms)) kernels/reference kernels/cpu kernels/cuda
-LIB_C := $(wildcard $(DIRS:%=%/*.c)) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
+# Files for instructions that only some x86-64 processors have.
+X86_C := $(if $(findstring x86_64,$(shell $(CC) -dumpmachine)),,%_avx2.c %_avx512.c %_avx512bf16.c %_amx.c)
+LIB_C := $(filter-out $(X86_C),$(wildcard $(DIRS:%=%/*.c))) $(filter-out cmd/evp-%,$(wildcard cmd/*.c))
 LIB_O := $(LIB_C:%.c=$B/%.o)
 SCRIPTS := $B/evp $B/evp-demo $B/evp-models
 TOOLS := $(patsubst cmd/%.c,$B/%,$(wildcard cmd/evp-*.c)) $(SCRIPTS)
@@ -136,6 +138,8 @@ $B/%.o: %.c $B/flags
 # instructions in their names, behind a check at run time. Elsewhere -O2.
 $B/kernels/%.o $B/methods/%.o $B/variants/%.o $B/engine/model/dequant.o $B/engine/model/packed.o $B/loader/libevicpress/row_sink.o $B/loader/libevicpress/evp_encode.o: private CFLAGS_release := -O3 -g -fno-trapping-math
 $B/kernels/%.o: private ALL_CFLAGS += -fopenmp
+# gcc 12 for arm64 fails in its vectoriser here.
+$B/kernels/reference/reference_compress.o: private ALL_CFLAGS += $(if $(X86_C),-fno-tree-vectorize)
 $B/%_avx2.o: private ALL_CFLAGS += -mavx2 -mfma -ffp-contract=fast
 $B/%_avx512.o: private ALL_CFLAGS += -mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma \
                                          -mprefer-vector-width=512 -ffp-contract=fast
@@ -364,6 +368,12 @@ install-lib: $B/libevicpress.so $(MEDIA)
 	ln -sf libevicpress.so.1 $(DESTDIR)$(PREFIX)/lib/libevicpress.so
 	install -m 644 loader/libevicpress/evicpress.h loader/libevicpress/evicpress_plan.h methods/evp_method.h $(DESTDIR)$(PREFIX)/include
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' loader/libevicpress/evicpress.pc.in >$(DESTDIR)$(PREFIX)/lib/pkgconfig/evicpress.pc
+
+## dist: dist/evicpress-VERSION.tar.gz of HEAD, and what it consists of, as SPDX; the same commit makes the same files
+.PHONY: dist
+dist:
+	$(Q)mkdir -p dist && git archive --prefix=evicpress-$(VERSION)/ HEAD | gzip -9n >dist/evicpress-$(VERSION).tar.gz
+	$(Q)scripts/spdx dist/evicpress-$(VERSION).tar.gz $(VERSION) >dist/evicpress-$(VERSION).spdx.json
 
 include contrib/python/wheel.mk
 
