@@ -1,13 +1,14 @@
 """part_day.py MODEL FOLDER [MODE] - a small day: contexts come and go, and vLLM is asked about them, one request after the other.
 
 plain: vLLM alone. night: with what last night's plan placed. day: it tells the live plan, and stores what that wants. Without
-MODE: the three, each in its own process, and a table of tokens found, times to the first token, and bytes written. What is
-not lossy must answer as vLLM alone does. EVP_DAY_REQUESTS: how many requests (default 60)."""
+MODE: the three, each in its own process, and tokens found, times to the first token, bytes written. What is not lossy must
+answer as vLLM alone does. EVP_DAY_REQUESTS: how many requests (default 60); EVP_DAY_KNOWN: contexts that the night knew
+(default 8 of 12, the shortest first); three times as many are asked about."""
 import json, os, random, shutil, subprocess, sys, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 MODES, REQUESTS, NEW = ("plain", "night", "day"), int(os.environ.get("EVP_DAY_REQUESTS", 60)), 8
-KNOWN, ALL, FITS = 8, 20, 2.5   # contexts that the night knew, and of the day; uncompressed contexts that the tier holds
+KNOWN, FITS = int(os.environ.get("EVP_DAY_KNOWN", 8)), 2.5  # contexts that the night knew; uncompressed ones that the tier holds
 CONFIGS = {"none": 1, "kivi:bits=4": 0.97, "kivi:bits=2": 0.9}
 
 
@@ -16,14 +17,14 @@ def requests(prompts):
     rng, ids, questions = random.Random(7), prompts["contexts"], {}
     for q in prompts["questions"]:
         questions.setdefault(q["context"], []).append(q["ids"])
-    names = sorted(ids)
-    texts = [ids[name] for name in names] + [ids[name][150:] + ids[name][:150] for name in names]
+    names = sorted(ids, key=lambda name: len(ids[name]))[:KNOWN]  # and these texts from other places on
+    texts = [ids[name][cut:] + ids[name][:cut] for cut in (0, 150, 300) for name in names]
     out, last = [], None
     for i in range(REQUESTS):
         if last and rng.random() < 0.25:
             last = last[0], last[1] + rng.choice(questions[names[last[0] % len(names)]])
         else:
-            first = int(i / REQUESTS * (ALL - KNOWN))  # the window of contexts in use moves on
+            first = int(i / REQUESTS * 2 * KNOWN)  # the window of contexts in use moves on
             rank = min(KNOWN - 1, int(rng.paretovariate(1)) - 1)
             context = first + (rank * 5 + i // 20) % KNOWN
             last = context, texts[context] + rng.choice(questions[names[context % len(names)]])
@@ -35,15 +36,15 @@ def night(folder, prompts, seconds_per_token):
     """Last night's plan of the first KNOWN contexts, as the live plan places them, carried out."""
     import evp
 
-    names, texts, _ = requests(prompts)
+    names, _, _ = requests(prompts)
     given = {row["id"]: row for row in map(json.loads, open(os.path.join(folder, "none.jsonl"))) if "id" in row}
     bytes_of = {config: {row["id"]: row["bytes"] for row in map(json.loads, open(os.path.join(folder, f"{file_name(config)}.jsonl")))
                          if "id" in row} for config in CONFIGS}
     head = json.loads(open(os.path.join(folder, "none.jsonl")).readline())
     tier = head["tiers"][0] | {"name": "memory", "uri": os.path.abspath(os.path.join(folder, "memory")),
-                               "capacity_bytes": int(FITS * max(bytes_of["none"].values()))}
+                               "capacity_bytes": int(FITS * max(bytes_of["none"][name] for name in names))}
     rows = []
-    for name in names[:KNOWN]:
+    for name in names:
         row = {key: given[name][key] for key in ("id", "token_digest", "n_tokens")}
         rows.append(row | {"config": "none", "tier": "recompute", "bytes": 0, "quality": 1, "utility": 0, "frequency": 1,
                            "operation": "none", "prefill_s": seconds_per_token * row["n_tokens"], "question_s": 0.2,
@@ -55,7 +56,7 @@ def night(folder, prompts, seconds_per_token):
         for row in [head] + rows + [{"end": True, "rows": len(rows)}]:
             f.write(json.dumps(row) + "\n")
     with evp.open_plan(before) as plan:
-        for i, name in enumerate(names[:KNOWN]):
+        for i, name in enumerate(names):
             plan.update(name, 8 / (1 + i))
         plan.save(path)
     payloads = os.path.join(folder, "night-payloads")
@@ -118,6 +119,7 @@ def run(model, folder, mode):
         while scheduler and scheduler.saving:  # nobody asks for a while
             llm.llm_engine.step()
             time.sleep(0.01)
+        print(f"day: {mode} {i}: {out[-1]['found']} of {out[-1]['n']} tokens, {first_s:.2f} s", file=sys.stderr, flush=True)
     del out[0]
     with open(os.path.join(folder, f"day-{mode}.json"), "w") as f:
         json.dump({"requests": out, "written": written[0],
