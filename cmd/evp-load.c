@@ -7,6 +7,7 @@
 #include "cmd/options.h"
 #include "base/rows.h"
 #include "base/parse.h"
+#include "cmd/engine_say.h"
 #include "cmd/interrupt.h"
 #include "cmd/next.h"
 #include "cmd/summary.h"
@@ -233,15 +234,20 @@ static int judge(const struct load_report *r, struct err *err)
 /* The table's name is that in evp-plan's command. */
 static void say_next(const char *manifest)
 {
+    struct manifest m;
     struct rows_in in;
     struct err ignored;
 
     if (rows_open(&in, manifest, "manifest", &ignored))
         return;
     const char *table = next_operand(in.header, "evp-plan", 0);
-    log_info("a server finds the payloads with libevicpress (examples/prefix.c)");
     next_say("evp-report", *table ? table : "table.h5", manifest, "-o", "report.html", NULL);
     rows_close(&in);
+    if (manifest_read(&m, manifest, &ignored))
+        return;
+    engine_say_unheld(&m);
+    engine_say_line(&m, manifest, cfg.name_space);
+    manifest_release(&m);
 }
 
 static int run(const struct load_options *options, struct err *err)

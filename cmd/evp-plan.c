@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "cmd/options.h"
 #include "base/parse.h"
+#include "cmd/engine_say.h"
 #include "cmd/next.h"
 #include "cmd/plan_explain.h"
 #include "cmd/plan_frontier.h"
@@ -236,6 +237,7 @@ static int plan_one(struct run *run, const char *path, struct plan_frontier_row 
     if (!code) {
         run->write_s = clock_now() - start - run->solve_s;
         code = say_plan(run, &p, &m, err);
+        engine_say_unheld(&m);
         if (!code && !run->sweep)
             code = say_raw(&p, &effort, err);
         if (!code && cfg.access_test)

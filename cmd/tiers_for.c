@@ -26,13 +26,27 @@ static const struct holder {
     { "transformers", { NULL } },
 };
 
+/* A tier that may hold what the engine can hold. */
+static struct tier holds_of(int engine)
+{
+    struct tier holds = { .config = unconst(engine_list[engine].config) };
+
+    while (holds.config[holds.n_configs])
+        holds.n_configs++;
+    return holds;
+}
+
+bool tiers_for_holds(int engine, const char *config)
+{
+    const struct tier holds = holds_of(engine);
+
+    return tier_allows(&holds, config);
+}
+
 int tiers_for(struct tiers *tiers, int engine, struct err *err)
 {
-    const char *const *config = engine_list[engine].config;
-    struct tier holds = { .config = unconst(config) };
+    const struct tier holds = holds_of(engine);
 
-    while (config[holds.n_configs])
-        holds.n_configs++;
     for (int i = 0; i < tiers->n; i++) {
         struct tier *t = &tiers->at[i];
         bool own = t->n_configs > 0;
@@ -41,7 +55,7 @@ int tiers_for(struct tiers *tiers, int engine, struct err *err)
                 return err_set(err, ERR_USAGE, "--for %s: tier '%s' has the config %s, which this engine cannot hold",
                                engine_list[engine].name, t->name, t->config[k]);
         for (int k = 0; k < holds.n_configs && !own; k++)
-            if (tier_add_config(t, config[k], err))
+            if (tier_add_config(t, holds.config[k], err))
                 return err->code;
     }
     return 0;

@@ -6,6 +6,10 @@
 #include "formats/tiers.h"
 
 #define TIERS_ENGINES "any|vllm|vllm-drop|lmcache|sglang|llama|transformers"
+enum { TIERS_VLLM = 1, TIERS_VLLM_DROP = 2 }; // numbers there
+
+/* Can the engine hold variants of a config? */
+bool tiers_for_holds(int engine, const char *config);
 
 /* Lets the tiers hold only what the engine, by its number in TIERS_ENGINES, can hold. ERR_USAGE: a tier names a config
  * that it cannot. */
