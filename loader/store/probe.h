@@ -1,9 +1,11 @@
 /* probe.h - measures how fast a folder is: writes a file into it, reads it back, and times both.
  *
  * The figures are for a serving cache that has not used the file lately: a write ends when the device has the bytes
- * (fsync), and the file's pages are dropped from memory before a read. Where pages cannot be dropped (some network and
- * stacked file systems), `cached` is the share of the file that stayed, so that memory is not mistaken for a disk. In a
- * file system in memory nothing is dropped. The cache of a virtual machine's host cannot be seen.
+ * (fsync), and the file's pages are dropped from memory before a read. One thread reads, and computes a checksum of
+ * what it has read, as in libevicpress: a file system alone is faster than an engine ever sees. Where pages cannot
+ * be dropped (some network and stacked file systems), `cached` is the share of the file that stayed, so that memory
+ * is not mistaken for a disk. In a file system in memory nothing is dropped. The cache of a virtual machine's host
+ * cannot be seen.
  */
 #ifndef EVP_PROBE_H
 #define EVP_PROBE_H
