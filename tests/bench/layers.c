@@ -195,9 +195,13 @@ static void run_experts(struct bench *b)
 {
     const struct sizes *z = b->of;
     const struct weight *gate_up[MOST_EXPERTS], *down[MOST_EXPERTS];
-    struct experts e = {
-        weight_of(b, z->n_experts, z->expert_width, 1), gate_up, down, z->n_experts, z->n_used, z->expert_inner, true
-    };
+    struct experts e = { .router = weight_of(b, z->n_experts, z->expert_width, 1),
+                         .gate_up = gate_up,
+                         .down = down,
+                         .n = z->n_experts,
+                         .n_used = z->n_used,
+                         .width = z->expert_inner,
+                         .renormalise = true };
     struct mat x = random_mat(b, z->rows, z->expert_width, DTYPE_F32);
     struct mat normed = random_mat(b, z->rows, z->expert_width, b->be->dtype);
 
