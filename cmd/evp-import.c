@@ -70,9 +70,8 @@ static const struct tool tool = {
     .common = &cfg.common,
     .about =
         "INPUT is an archive (LongBench's data.zip, or zip, tar, 7z, cpio, compressed or not), a .jsonl file of "
-        "contexts or of rows of LongBench, RULER, SCBench or kvpress (docs/texts.md), a .json list or a .csv table of "
-        "such rows, a text, or a folder of these; without INPUT, or for '-', standard input. Contexts go to standard "
-        "output without --output.\n"
+        "contexts or of a suite's rows (docs/texts.md), a .json list or a .csv table of such rows, a text, or a folder "
+        "of these; without INPUT, or for '-', standard input. Contexts go to standard output without --output.\n"
         "\n"
         "Archives and compressed files are read in place; an archive with names or sizes that no honest archive has is "
         "refused whole. Rows with the same text become one context with all their questions. A row that cannot be used "
