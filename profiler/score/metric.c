@@ -31,9 +31,10 @@ static const struct scored {
     { METRIC_PART, " scbench_kv scbench_prefix_suffix scbench_repoqa_and_kv " },
     { METRIC_CHOICE, " scbench_choice_eng " },
     { METRIC_LETTER, " longbench-v2 " },
-    { METRIC_NUMBER, " scbench_summary_with_needles passkey number_string " },
+    { METRIC_NUMBER, " passkey number_string " },
     { METRIC_VALUE, " scbench_mf math_find " },
     { METRIC_F1_CHARS, " scbench_qa_chn longbook_qa_chn " },
+    { METRIC_ROUGE_LSUM, " scbench_summary scbench_summary_with_needles longbook_sum_eng " },
 };
 static const char first_lines[] = " triviaqa samsum trec "; // where only the answer's first line is scored
 
@@ -118,6 +119,7 @@ const char *metric_name(enum metric metric)
     case METRIC_F1: return "token F1";
     case METRIC_F1_CHARS: return "character F1";
     case METRIC_ROUGE_L: return "ROUGE-L";
+    case METRIC_ROUGE_LSUM: return "ROUGE-Lsum";
     case METRIC_RETRIEVAL:
     case METRIC_COUNT: return "right numbers";
     case METRIC_EDIT: return "edit similarity";

@@ -19,10 +19,11 @@
  *     accuracy          the answer contains one in any case (qa, many_shot), the right one to the letter (kv,
  *                       prefix_suffix), the right choice; its first number is right (mf, passkey)
  *     character F1      scbench_qa_chn
+ *     ROUGE-Lsum        scbench_summary; a right answer of digits among them is a passkey
  *
- * Summaries and functions have none: scbench_summary, scbench_repoqa, and their questions among others
- * (scbench_summary_with_needles, scbench_repoqa_and_kv). Where SCBench's right answers are texts instead of lists
- * (many_shot, qa_chn), its code compares with every single character of them; here they are whole.
+ * Functions have none: scbench_repoqa, and its questions in scbench_repoqa_and_kv. Where SCBench's right answers are
+ * texts instead of lists (many_shot, qa_chn), its code compares with every single character of them; here they are
+ * whole.
  *
  * Characters become lower case one by one (Unicode's simple mapping); in Python a handful of them become two
  * characters.
@@ -48,7 +49,8 @@ enum metric {
     METRIC_CHOICE,
     METRIC_LETTER,
     METRIC_NUMBER,
-    METRIC_VALUE
+    METRIC_VALUE,
+    METRIC_ROUGE_LSUM
 };
 
 /* The metric of a dataset by name, or METRIC_NONE. */

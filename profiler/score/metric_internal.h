@@ -23,7 +23,8 @@ size_t metric_next(const char *s, size_t left, uint32_t *point);
 /* Comparing texts of a and b items takes a * b steps: ERR_FORMAT when that is more than a few seconds of work. */
 int metric_check_steps(size_t a, size_t b, struct err *err) MUST_CHECK;
 
-/* The F of ROUGE-L between two texts. */
+/* The F of ROUGE-L between two texts; of ROUGE-Lsum, as Google's `rouge_score` 0.1.2 has it without a stemmer. */
+int rouge_lsum(const char *answer, const char *gold, double *f, struct err *err) MUST_CHECK;
 int rouge_l(const char *answer, const char *gold, double *f, struct err *err) MUST_CHECK;
 
 /* Metrics from METRIC_NAMED on; most are over all right answers at once. NAN: a right answer of a kind without one. */

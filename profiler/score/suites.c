@@ -149,7 +149,10 @@ int suite_score(enum metric metric, const char *answer, const struct metric_gold
     case METRIC_CHOICE: return choice_score(answer, gold, score, err);
     case METRIC_LETTER: return letter_score(answer, right, score, err);
     case METRIC_VALUE: *score = *number && strtod(number, NULL) == strtod(right, NULL); return 0;
-    case METRIC_NUMBER: *score = right[strspn(right, digits)] ? (double)NAN : strcmp(number, right) == 0; return 0;
+    case METRIC_NUMBER: *score = strcmp(number, right) == 0; return 0;
+    case METRIC_ROUGE_LSUM:
+        *score = strcmp(number, right) == 0;
+        return right[strspn(right, digits)] ? rouge_lsum(answer, right, score, err) : 0;
     case METRIC_PART: *score = strpbrk(right, " \n") ? (double)NAN : strstr(answer, right) != NULL; return 0;
     default: code = count_named(answer, gold, &n, err);
     }
