@@ -343,14 +343,14 @@ install: all install-lib install-share
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed 's|@PREFIX@|$(PREFIX)|' contrib/nightly/evp-nightly@.service.in >$(DESTDIR)$(PREFIX)/lib/systemd/system/evp-nightly@.service
 	install -m 644 contrib/nightly/evp-nightly@.timer $(DESTDIR)$(PREFIX)/lib/systemd/system
-# Manual, examples, completion.
-.PHONY: install-share
-install-share: $(MANS)
+.PHONY: install-share install-completion
+install-share: $(MANS) install-completion
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 formats/manifest.schema.json contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron \
 	  contrib/nightly/evp-nightly.logrotate contrib/nightly/nightly.sh contrib/monitoring/dashboard.json \
 	  contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
+install-completion:
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	scripts/completion bash $(OPTION_TOOLS) >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/evp
