@@ -3,7 +3,6 @@
 
 #include "base/json.h"
 #include "base/log.h"
-#include "cmd/next.h"
 #include "cmd/tiers_for.h"
 
 #include <limits.h>
@@ -30,7 +29,7 @@ void engine_say_unheld(const struct manifest *m)
 void engine_say_line(const struct manifest *m, const char *path, const char *name_space)
 {
     char *whole = realpath(path, NULL);
-    struct buf text = { 0 };
+    struct buf text = { 0 }, word = { 0 };
     struct json_out w = { .buf = &text };
     bool drops = false;
 
@@ -51,9 +50,10 @@ void engine_say_line(const struct manifest *m, const char *path, const char *nam
         json_put_bool(&w, "dropped", true);
     json_end(&w, '}');
     json_end(&w, '}');
-    log_info("vLLM answers from it with this option (other engines: docs/serving.md):");
-    next_say("vllm", "serve", "MODEL", "--kv-transfer-config", buf_str(&text),
-             drops ? "--no-enable-prefix-caching" : NULL, NULL);
+    buf_add_word(&word, buf_str(&text));
+    log_info("a server finds the payloads with vllm serve MODEL --kv-transfer-config %s%s (others: docs/serving.md)",
+             buf_str(&word), drops ? " --no-enable-prefix-caching" : "");
+    buf_release(&word);
     buf_release(&text);
     free(whole);
 }

@@ -240,14 +240,14 @@ static void say_next(const char *manifest)
 
     if (rows_open(&in, manifest, "manifest", &ignored))
         return;
+    if (!manifest_read(&m, manifest, &ignored)) {
+        engine_say_unheld(&m);
+        engine_say_line(&m, manifest, cfg.name_space);
+        manifest_release(&m);
+    }
     const char *table = next_operand(in.header, "evp-plan", 0);
     next_say("evp-report", *table ? table : "table.h5", manifest, "-o", "report.html", NULL);
     rows_close(&in);
-    if (manifest_read(&m, manifest, &ignored))
-        return;
-    engine_say_unheld(&m);
-    engine_say_line(&m, manifest, cfg.name_space);
-    manifest_release(&m);
 }
 
 static int run(const struct load_options *options, struct err *err)

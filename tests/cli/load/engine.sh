@@ -1,4 +1,4 @@
-# The last lines of a load: vLLM's option for this manifest, which the adapter takes, and contexts that no engine can hold.
+# What a load says last: vLLM's option for this manifest, which the adapter takes, and contexts that no engine can hold.
 . "$TOP/tests/cli/load/plans.inc"
 . "$TOP/tests/cli/load/python.inc"
 load() {
