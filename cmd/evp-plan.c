@@ -132,8 +132,10 @@ static const struct tool tool = {
         "\n"
         "With --rate what requests wait for each other counts, --gpus GPUs compute for them, and a plan that GPUs or "
         "tiers cannot keep up with is called so. With --access-before the uses of contexts that no log has yet count, "
-        "too, as far as past ones tell. --output-tokens, with --gpu, counts the time in which an answer's "
-        "tokens read the keys and values that a variant keeps.\n"
+        "too, as far as past ones tell.\n"
+        "\n"
+        "--output-tokens, with --gpu, counts the time in which an answer's tokens read the keys and values that a "
+        "variant keeps.\n"
         "\n"
         "LIST is one alpha or several, separated by commas or written from..to/step. With several, PATH is a folder: "
         "it gets manifest-ALPHA.jsonl for each and frontier.tsv, which compares them.",

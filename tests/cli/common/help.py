@@ -101,6 +101,7 @@ def check_tool(path):
           f"a full disk under stdout gives {p.returncode} and {p.stderr!r}")
 
 DIFFER = {
+    "access-before": "a file, and whether a replay's plans have one",
     "budget": "a night's seconds of the device, and those of the answers that it checks",
     "contexts": "the file, and how a replay's requests choose among its contexts",
     "model": "weights, a shape, or a service's name for it",

@@ -8,11 +8,12 @@ LETTERS = {"a": "access", "c": "configs", "d": "dataset", "j": "threads", "m": "
 # A service's model; a model of which only the shape counts; GPUs, of which 0 is as many as needed;
 # a flag where evp-plan takes a manifest; a file that is written where evp-import takes a flag;
 # how many at once, where evp-tiers takes a list to measure; the GPU and the answers whose reads of a cache count;
-# seconds of a night, and of its drift; a file, where evp-replay takes a choice.
+# seconds of a night, and of its drift; a file, where evp-replay takes a choice or nothing; the model that an engine serves.
 OTHER = {("evp-qgen", "model"), ("evp-gain", "model"), ("evp-replay", "model"), ("evp-replay", "requests"),
          ("evp-gain", "gpus"), ("evp-load", "verify"), ("evp-load", "jobs"), ("evp-replay", "rate"),
          ("evp-plan", "gpu"), ("evp-plan", "output-tokens"),
-         ("evp-drift", "budget"), ("evp-nightly", "budget"), ("evp-drift", "contexts")}
+         ("evp-drift", "budget"), ("evp-nightly", "budget"), ("evp-drift", "contexts"),
+         ("evp-replay", "access-before"), ("evp-tiers", "model")}
 said = {}  # long name -> (letter, sentence, the first tool that has it)
 wrong = 0
 

@@ -18,4 +18,4 @@ make -s -C "$TOP" CONFIG="$(basename "$BUILD")" PREFIX=/opt/evp DESTDIR="$PWD/st
 grep -qx "Version: $version" stage/opt/evp/lib/pkgconfig/evicpress.pc || echo "evicpress.pc is not of $version"
 grep -q "^## $version " "$TOP/CHANGELOG.md" || echo "CHANGELOG.md has no section '## $version'"
 users=$(cd "$TOP" && grep -rl 'EVICPRESS_VERSION' base cmd datasets embed engine formats kernels loader methods placement planner profiler qgen | sort | tr '\n' ' ')
-[ "$users" = 'loader/libevicpress/evicpress.h loader/libevicpress/evp_error.c ' ] || echo "EVICPRESS_VERSION is used in $users"
+[ "$users" = 'loader/libevicpress/evicpress.h loader/libevicpress/evp_encode.c loader/libevicpress/evp_error.c ' ] || echo "EVICPRESS_VERSION is used in $users"

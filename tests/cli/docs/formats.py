@@ -49,7 +49,7 @@ def read_payload(path):
     header = path.read_bytes().strip()
     header += b" " * (-len(header) % 8)
     payload = Path("example.safetensors")
-    payload.write_bytes(struct.pack("<Q", len(header)) + header + bytes(520))
+    payload.write_bytes(struct.pack("<Q", len(header)) + header + bytes(max(map(int, re.findall(rb'"data_offsets":\[\d+,(\d+)\]', header)), default=520)))
     return read_show(payload)
 
 def read_part(path):

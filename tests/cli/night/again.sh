@@ -9,7 +9,7 @@ tiny = open(sys.argv[1], "rb").read()  # with room for the contexts
 at = tiny.index(b"context_length") + len("context_length") + 4
 open("model.gguf", "wb").write(tiny[:at] + (4096).to_bytes(4, "little") + tiny[at + 4:])
 END
-sed -i "s@synthetic:tiny@$PWD/model.gguf@" nightly.json
+sed -i "s@synthetic:tiny@$PWD/model.gguf@; s/\"evp-plan\":\[[^]]*\],//" nightly.json
 said() { grep -v '\$ \|: T\|evp-profile: \|warning' night.log | sed "s@$PWD@.@g" | tail -n 1; }
 placed() { evp-show world/dram world/disk/ssd --json | grep -o '"context"' | wc -l; }
 try() {

@@ -181,11 +181,11 @@ def matrices(c):
 
 def numbers(name, tensor, shape):
     """Around zero, so wide that a row keeps its length; norms around one, Gemma's around zero; biases small. Sixteen bits hold
-    them exactly."""
+    them exactly. name: a family's, or another text."""
     rng = random.Random(f"{name} {tensor}")
     n = math.prod(shape)
     if len(shape) == 1:
-        middle, width = (0, 32) if tensor.endswith("bias") else (0 if is_gemma(config_of(name)) else 128, 48)
+        middle, width = (0, 32) if tensor.endswith("bias") else (0 if name.startswith("gemma") else 128, 48)
     else:
         middle, width = 0, min(127, int(128 * 3.5 / shape[1] ** 0.5))
     return array.array("f", ((middle + rng.randint(-width, width)) / 128 for _ in range(n)))
