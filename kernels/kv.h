@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_I32, DTYPE_U8 };
 
@@ -59,8 +60,11 @@ static inline struct kv_shape kv_shape_of(const struct kv_shape *model, int n)
 {
     struct kv_shape s = *model;
 
-    if (s.n_layers == 0 && n <= s.window / 2)
-        s = (struct kv_shape){ s.n_windowed, s.n_heads, s.n_kv_heads, s.head_dim, .dtype = s.dtype };
+    if (s.n_layers == 0 && n <= s.window / 2) {
+        s.n_layers = s.n_windowed;
+        s.n_windowed = s.window = 0;
+        memset(s.windowed, 0, sizeof(s.windowed));
+    }
     return s;
 }
 
