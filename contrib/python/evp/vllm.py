@@ -7,8 +7,9 @@
 The longest placed prefix of a prompt is loaded while other requests go on, whole or from where vLLM's own prefix cache
 ends. What fails to load is computed (`recompute`; vLLM's default policy fails the request). Rows are written by the
 attention backend itself, so cache types, layouts, block sizes and tensor parallelism are vLLM's. A new load is seen
-within a second. /metrics counts the tokens: vllm:external_prefix_cache_queries_total and ..._hits_total. Once an hour
-the log says why prompts loaded nothing; `evp-show --find` explains a single one.
+within a second. /metrics counts the tokens: vllm:external_prefix_cache_queries_total and ..._hits_total; and prompts, by
+whether they loaded something or why not: vllm:evp_prompts_total. Once an hour the log says why prompts loaded nothing;
+`evp-show --find` explains a single one.
 
 Settings, in kv_connector_extra_config:
     manifest        the manifest that evp-load carried out; it may come later
@@ -46,6 +47,7 @@ from vllm import __version__ as vllm_version
 from vllm.distributed import get_tensor_model_parallel_rank
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (KVConnectorBase_V1, KVConnectorMetadata, KVConnectorRole,
                                                                SupportsHMA)
+from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
 
 import evp
 from evp import engine, vllm_dropped
@@ -90,6 +92,38 @@ class Meta(KVConnectorMetadata):
     loads: list = field(default_factory=list)
     saves: list = field(default_factory=list)
     gone: set = field(default_factory=set)  # requests that have finished or lost their blocks
+
+
+class Stats(KVConnectorStats):
+    """Finished prompts, by what became of them, since vLLM asked last."""
+
+    def reset(self):
+        self.data = {}
+
+    def is_empty(self):
+        return not self.data
+
+    def note(self, result, n=1):
+        self.data[result] = self.data.get(result, 0) + n
+
+    def aggregate(self, other):
+        for result, n in other.data.items():
+            self.note(result, n)
+        return self
+
+    def reduce(self):
+        return {f"prompts {result}": n for result, n in self.data.items()}
+
+
+class Metrics(KVConnectorPromMetrics):
+    def __init__(self, config, types, labels, values):
+        super().__init__(config, types, labels, values)
+        self.prompts = self._counter_cls(name="vllm:evp_prompts", labelnames=[*labels, "result"],
+                                         documentation="Finished prompts that loaded a placed context, or why not.")
+
+    def observe(self, transfer_stats_data, engine_idx=0):
+        for result, n in transfer_stats_data.items():
+            self.prompts.labels(*self.per_engine_labelvalues[engine_idx], result).inc(n)
 
 
 class Stores:
@@ -188,7 +222,7 @@ class Scheduler:
         self.pending = []  # loads for the next step
         self.pool, self.held, self.let_go = None, {}, []  # blocks marked in vllm_dropped, and those of the step before
         self.changes, self.opening, self.wake = 0, {}, threading.Event()
-        self.misses = engine.Misses()
+        self.misses, self.stats = engine.Misses(), Stats()
         self.unknown = {}  # salt without contexts -> when it was looked up
         self.day = Day(settings.day, settings.manifest, settings.name_space) if settings.day else None
         self.computed, self.pure, self.loaded = {}, {}, {}  # request -> tokens vLLM had; none of them lossy; placed tokens
@@ -362,11 +396,15 @@ class Scheduler:
         self.computed.pop(request.request_id, None)
         found = self.loaded.pop(request.request_id, prefix.n_tokens if prefix else 0)
         if self.tried.pop(request.request_id, None) is None:
-            self.misses.note("with a LoRA adapter" if request.lora_request else
-                             "with images or the like" if request.mm_features else
-                             "of a cache_salt without anything like it" if request.cache_salt and not prefix else
-                             "that vLLM's own cache had" if prefix else
-                             "of which no beginning is placed" if seen >= 0 else "that are not looked up")
+            why = ("with a LoRA adapter" if request.lora_request else
+                   "with images or the like" if request.mm_features else
+                   "of a cache_salt without anything like it" if request.cache_salt and not prefix else
+                   "that vLLM's own cache had" if prefix else
+                   "of which no beginning is placed" if seen >= 0 else "that are not looked up")
+            self.misses.note(why)
+            self.stats.note(why)
+        else:
+            self.stats.note("that loaded a context")
         return self._tell(request, blocks, found)
 
 
@@ -581,6 +619,20 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
     def update_connector_output(self, connector_output):
         for request in connector_output.finished_sending or ():
             self.scheduler.saving.pop(request, None)
+
+    def get_kv_connector_stats(self):
+        if not self.scheduler or self.scheduler.stats.is_empty():
+            return None
+        said, self.scheduler.stats = self.scheduler.stats, Stats()
+        return said
+
+    @classmethod
+    def build_kv_connector_stats(cls, data=None):
+        return Stats(data or {})
+
+    @classmethod
+    def build_prom_metrics(cls, vllm_config, metric_types, labelnames, per_engine_labelvalues):
+        return Metrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
 
     def has_pending_push_work(self):
         return bool(self.scheduler.asked)  # so an engine without requests goes on until it has the answer

@@ -76,6 +76,29 @@ module("vllm", __version__="0.32.0")
 module("vllm.distributed", get_tensor_model_parallel_rank=lambda: 0)
 for name in "vllm.distributed.kv_transfer", "vllm.distributed.kv_transfer.kv_connector", "vllm.distributed.kv_transfer.kv_connector.v1":
     module(name)
+class Counted:
+    """prometheus_client's Counter, of what vllm's metrics are registered with."""
+    at = {}
+
+    def __init__(self, name, labelnames, documentation):
+        self.name, self.names = name, labelnames
+
+    def labels(self, *values):
+        assert len(values) == len(self.names)
+        return types.SimpleNamespace(inc=lambda n: self.at.__setitem__((self.name, *values), self.at.get((self.name, *values), 0) + n))
+
+
+class ConnectorStats:
+    def __init__(self, data=None):
+        self.data = {} if data is None else data
+
+
+class PromMetrics:
+    def __init__(self, config, kinds, labels, values):
+        self._counter_cls, self.per_engine_labelvalues = kinds["counter"], values
+
+
+module("vllm.distributed.kv_transfer.kv_connector.v1.metrics", KVConnectorStats=ConnectorStats, KVConnectorPromMetrics=PromMetrics)
 module("vllm.distributed.kv_transfer.kv_connector.v1.base", KVConnectorBase_V1=Base, KVConnectorMetadata=object,
        KVConnectorRole=Role, SupportsHMA=object)
 
@@ -278,6 +301,22 @@ def still_fails(e, r):
     assert e.ask(request("r", "c", 120)) == (90, True) and not e.one.scheduler.tried
 
 
+def counts():
+    e = Engine()
+    loaded, missed = request("1", "c", 120), request("2", "z", 60)
+    assert e.load(loaded, list(range(60, 68))) == 90 and e.step() == ({"1"}, set())
+    e.ask(missed)
+    for r in (loaded, missed):
+        e.one.request_finished(r, [])
+    said = e.one.get_kv_connector_stats()
+    assert said.data == {"that loaded a context": 1, "of which no beginning is placed": 1}, said.data
+    assert e.one.get_kv_connector_stats() is None and e.other.get_kv_connector_stats() is None
+    both = e.one.build_kv_connector_stats(dict(said.data)).aggregate(said)
+    metrics = e.one.build_prom_metrics(None, {"counter": Counted}, ["model", "engine"], {0: ["m", "0"]})
+    metrics.observe(both.data)
+    assert Counted.at[("vllm:evp_prompts", "m", "0", "that loaded a context")] == 2 and not both.is_empty()
+
+
 def drops():
     a = lambda name: request(name, "a", 60)
     vllm_dropped._layers.clear()
@@ -465,6 +504,7 @@ tells()
 salts(Engine())
 writes(Engine())
 fails(Engine())
+counts()
 drops()
 refuses()
 late()
