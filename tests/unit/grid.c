@@ -131,9 +131,9 @@ Test(grid, what_would_change_its_rotation_is_left_out)
     in.model_short = 61;
     in.model_original = 90;
     cr_assert_eq(grid_begin(&g, &in, &err), 0);
-    give_tokens(&g, 60); /* 30 for question and answer */
+    give_tokens(&g, 62); // is not short
     g.work[0].ids.n = 61;
-    g.work[1].ids.n = 62; /* is not short */
+    g.work[2].ids.n = 60; // 30 for question and answer
     cr_assert_eq(grid_fit(&g, &in, &err), 0, "%s", err.msg);
     cr_assert(g.n_work == 2 && g.n_refused == 1);
     cr_assert_str_eq(g.why.at[0], "context 'a' has 61 tokens: with question and answer more than the 90 beyond which "
