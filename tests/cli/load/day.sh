@@ -10,4 +10,5 @@
 } | "$BUILD/tests/tools/make-load" m.jsonl pay
 evp-load -q m.jsonl --payloads pay || exit
 "$python" "$TOP/tests/cli/load/day_use.py" "$PWD"
-evp-show --json dram ssd | grep -o '"context":"[^"]*"' | cut -c 1-20 | sort
+# How fast uses come decides whether the second text has been evicted (day/b7500).
+evp-show --json dram ssd | grep -o '"context":"[^"]*"' | cut -c 1-20 | grep -v b7500 | sort
