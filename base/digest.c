@@ -16,7 +16,11 @@ enum { DIGEST_BLOCK = 1 << 16 }; // bytes: a block fits the processor's caches
 
 uint64_t digest_xxh3(const void *bytes, size_t n)
 {
-    return __builtin_cpu_supports("avx2") ? xxh3_avx2(bytes, n) : XXH3_64bits(bytes, n);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2"))
+        return xxh3_avx2(bytes, n);
+#endif
+    return XXH3_64bits(bytes, n);
 }
 
 uint64_t digest_xxh3_seeded(const void *bytes, size_t n, uint64_t seed)
@@ -53,10 +57,13 @@ struct checksum *checksum_new(struct err *err)
 
 void checksum_add(struct checksum *c, const void *bytes, size_t n)
 {
-    if (__builtin_cpu_supports("avx2"))
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) {
         xxh3_add_avx2(c, bytes, n);
-    else
-        XXH3_64bits_update((XXH3_state_t *)c, bytes, n);
+        return;
+    }
+#endif
+    XXH3_64bits_update((XXH3_state_t *)c, bytes, n);
 }
 
 void checksum_end(struct checksum *c, char hex[XXH3_HEX])

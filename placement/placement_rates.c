@@ -8,9 +8,8 @@
  * before had: the others are new ones.
  *
  * Their share is that of the uses now whose contexts the log before did not have, times what a longer log changes:
- * there are two now. I. J. Good's estimate (The
- * population frequencies of species, Biometrika 1953) tells that: of the uses that come, as many are of new contexts as
- * were the first and only ones of theirs, in the log before and in both.
+ * there are two now. I. J. Good's estimate (The population frequencies of species, Biometrika 1953) tells that: of the
+ * uses that come, as many are of new contexts as were the first and only ones of theirs, in the log before and in both.
  */
 #include "placement/placement_internal.h"
 

@@ -6,9 +6,11 @@
 #include "codes/cachegen_codes.h"
 #include "loader/libevicpress/evicpress.h"
 
-#include <immintrin.h>
 #include <stdbool.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 size_t row_type_bytes(int type)
 {
@@ -31,6 +33,7 @@ size_t row_type_bytes(int type)
 
 /* Eight numbers at a time, where the processor converts them itself; returns how many are done. It keeps a nan's
  * payload, f16_from_f32() does not. */
+#if defined(__x86_64__)
 __attribute__((target("avx2,f16c"))) static int narrow_by_f16c(uint16_t *to, const float *x, int n)
 {
     const __m128i nan = _mm_set1_epi16(0x7e00), sign = _mm_set1_epi16(-0x8000), inf = _mm_set1_epi16(0x7c00);
@@ -49,6 +52,12 @@ static int narrow_f16_fast(uint16_t *to, const float *x, int n)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c") ? narrow_by_f16c(to, x, n) : 0;
 }
+#else
+static int narrow_f16_fast(uint16_t *to, const float *x, int n)
+{
+    return (void)to, (void)x, (void)n, 0;
+}
+#endif
 
 /* bf16_from_f32() of all numbers; a row without nan needs no condition for each. */
 INLINE void narrow_bf16(uint16_t *to, const float *x, int n)
