@@ -1,14 +1,15 @@
 """part_day.py MODEL FOLDER [MODE] - a small day: contexts come and go, and vLLM is asked about them, one request after the other.
 
 plain: vLLM alone. night: with what last night's plan placed. day: it tells the live plan, and stores what that wants. Without
-MODE: the three, each in its own process, and tokens found, times to the first token, bytes written. What is not lossy must
-answer as vLLM alone does. EVP_DAY_REQUESTS: how many requests (default 60); EVP_DAY_KNOWN: contexts that the night knew
-(default 8 of 12, the shortest first); three times as many are asked about."""
+MODE: the three, each in its own process, and tokens found, times to the first token, bytes written; and evp-replay's means
+of the same requests, which must have the same order. What is not lossy must answer as vLLM alone does. EVP_DAY_REQUESTS: how many requests (default 60); EVP_DAY_KNOWN: contexts that the night knew
+(default 8 of 12, the shortest first); EVP_DAY_CONTEXTS: that are asked about in all (default three times as many)."""
 import json, os, random, shutil, subprocess, sys, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 MODES, REQUESTS, NEW = ("plain", "night", "day"), int(os.environ.get("EVP_DAY_REQUESTS", 60)), 8
 KNOWN, FITS = int(os.environ.get("EVP_DAY_KNOWN", 8)), 2.5  # contexts that the night knew; uncompressed ones that the tier holds
+CONTEXTS = int(os.environ.get("EVP_DAY_CONTEXTS", 3 * KNOWN))
 CONFIGS = {"none": 1, "kivi:bits=4": 0.97, "kivi:bits=2": 0.9}
 
 
@@ -18,13 +19,13 @@ def requests(prompts):
     for q in prompts["questions"]:
         questions.setdefault(q["context"], []).append(q["ids"])
     names = sorted(ids, key=lambda name: len(ids[name]))[:KNOWN]  # and these texts from other places on
-    texts = [ids[name][cut:] + ids[name][:cut] for cut in (0, 150, 300) for name in names]
+    texts = [ids[name][cut:] + ids[name][:cut] for cut in range(0, 500, 100) for name in names][:CONTEXTS]
     out, last = [], None
     for i in range(REQUESTS):
         if last and rng.random() < 0.25:
             last = last[0], last[1] + rng.choice(questions[names[last[0] % len(names)]])
         else:
-            first = int(i / REQUESTS * 2 * KNOWN)  # the window of contexts in use moves on
+            first = int(i / REQUESTS * (len(texts) - KNOWN))  # the window of contexts in use moves on
             rank = min(KNOWN - 1, int(rng.paretovariate(1)) - 1)
             context = first + (rank * 5 + i // 20) % KNOWN
             last = context, texts[context] + rng.choice(questions[names[context % len(names)]])
@@ -126,14 +127,39 @@ def run(model, folder, mode):
                    "seconds_per_token": sum(r["first_s"] for r in out) / sum(r["n"] for r in out)}, f)
 
 
+def foretold(model, folder, prompts, seconds_per_token):
+    """evp-replay's mean TTFTs of the three, on a processor that computes as fast as this one did, but for a factor; before
+    them as many requests for what the night knew, from which it plans."""
+    _, texts, today = requests(prompts)
+    yesterday = [(i, texts[i]) for i in random.Random(8).choices(range(KNOWN), [1 / (1 + i) for i in range(KNOWN)], k=len(today))]
+    number, trace = {}, os.path.join(folder, "day-trace.jsonl")
+    with open(trace, "w") as f:
+        for i, (_, ids) in enumerate(yesterday + today):
+            hashes = [number.setdefault(tuple(ids[:at + 16]), len(number)) for at in range(0, len(ids), 16)]
+            f.write(json.dumps({"timestamp": 60000 * i, "input_length": len(ids), "output_length": NEW, "hash_ids": hashes}) + "\n")
+    with open(os.path.join(folder, "night.jsonl")) as f:
+        tiers = {"evp": "tiers", "version": 1, "tiers": json.loads(f.readline())["tiers"]}
+    with open(os.path.join(folder, "day-tiers.json"), "w") as f:
+        json.dump(tiers, f)
+    about = json.loads(subprocess.run(["evp-show", "--json", model], check=True, stdout=subprocess.PIPE, text=True).stdout)
+    rows = subprocess.run(
+        ["evp-replay", "-q", "--trace", trace, "--tiers", f.name, "--model", model, "--gpus", "1", "--engine-cache", "0", "--rate", "0",
+         "--gpu", f"tflops={about['weights_bytes'] / 2 / seconds_per_token / 1e12},memory=8G,bandwidth=50G", "--policy", "prefill,night,live",
+         "--assume", ",".join(f"{factor}:{CONFIGS[name]}" for name, factor in (("kivi:bits=4", 3.1), ("kivi:bits=2", 5.1)))],
+        check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return {MODES[i]: float(row.split("\t")[4]) for i, row in enumerate(rows[1:])}
+
+
 def main(model, folder):
-    failed = 0
+    failed, means = 0, {}
     for mode in MODES:
         subprocess.run([sys.executable, __file__, model, folder, mode], check=True)
         with open(os.path.join(folder, f"day-{mode}.json")) as f:
             day = json.load(f)
         asked = day["requests"]
         plain = asked if mode == "plain" else plain
+        per_token = day["seconds_per_token"] if mode == "plain" else per_token
+        means[mode] = sum(r["first_s"] for r in asked) / len(asked)
         same = {}  # config -> equal answers, answers
         for a, b in zip(asked, plain):
             one = same.setdefault(a["config"] if a["found"] else "computed", [0, 0])
@@ -141,10 +167,14 @@ def main(model, folder):
             one[1] += 1
         print(f"day: {mode}: {sum(r['found'] > 0 for r in asked)} of {len(asked)} requests found something, "
               f"{sum(r['found'] for r in asked) / sum(r['n'] for r in asked):.0%} of the tokens; first token after "
-              f"{sum(r['first_s'] for r in asked) / len(asked):.2f} s; {day['written'] / 1e6:.0f} MB written; answers as vLLM's own: "
+              f"{means[mode]:.2f} s; {day['written'] / 1e6:.0f} MB written; answers as vLLM's own: "
               + ", ".join(f"{config} {n} of {of}" for config, (n, of) in sorted(same.items())), flush=True)
         failed += sum(of - n for config, (n, of) in same.items() if config in ("computed", "none"))
-    sys.exit(failed > 0)
+    with open(os.path.join(folder, "prompts.json")) as f:
+        replayed = foretold(model, folder, json.load(f), per_token)
+    print("day: of plain's mean, measured and by evp-replay: " + ", ".join(
+        f"{mode} {means[mode] / means['plain']:.2f} and {replayed[mode] / replayed['plain']:.2f}" for mode in MODES[1:]))
+    sys.exit(failed > 0 or sorted(MODES, key=means.get) != sorted(MODES, key=replayed.get))
 
 
 if __name__ == "__main__":
