@@ -78,6 +78,9 @@ static void put_pair(struct buf *out, struct pair *p)
     buf_printf(out, " <span class=\"score\">similarity %.2f", p->similarity);
     if (!isnan(p->facts))
         buf_printf(out, ", facts kept %.0f %%", 100 * p->facts);
+    const char *lost = conduct_lost(&p->whole.facts.conduct, &p->other.facts.conduct);
+    if (lost)
+        buf_printf(out, ", %s", lost);
     buf_adds(out, "</span></h3>\n<p class=\"question\">");
     html_short(out, p->question, MAX_TEXT);
     buf_adds(out, "</p>\n<div class=\"pair\">\n<div><h4>uncompressed cache</h4>\n<p>");

@@ -413,8 +413,10 @@ int facts_read(struct facts *f, const struct facts_of *of, struct err *err)
     *f = (struct facts){ 0 };
     if (words_read(&f->words, of->text, of->cut, err))
         return err->code;
-    bool english = of->language == FACTS_ENGLISH || (of->language == FACTS_DETECT && is_english(&f->words));
+    bool by_words = is_english(&f->words),
+         english = of->language == FACTS_DETECT ? by_words : of->language == FACTS_ENGLISH;
     f->language = english ? FACTS_ENGLISH : FACTS_OTHER;
+    f->conduct = conduct_read(of->text, of->cut, &f->words, by_words);
     int code = find_all(&(struct finder){ f, f->words.at, f->words.n }, english, err);
     if (code)
         facts_release(f);
@@ -536,9 +538,9 @@ int facts_kept(const struct facts *reference, const struct facts *answer, double
         facts++;
         kept += facts_has(answer, reference, fact);
     }
-    if (!facts)
-        return 0;
-    facts += answer->denies && !reference->denies && !reference->affirms;
-    *share = (double)kept / facts;
+    facts += facts && answer->denies && !reference->denies && !reference->affirms;
+    conduct_compare(&reference->conduct, &answer->conduct, &facts, &kept);
+    if (facts)
+        *share = (double)kept / facts;
     return 0;
 }

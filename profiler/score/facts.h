@@ -1,4 +1,4 @@
-/* facts.h - the facts of an answer that another answer keeps: numbers, dates, names, and whether it denies.
+/* facts.h - the facts of an answer that another answer keeps: numbers, dates, names, whether it denies, and its conduct.
  *
  *     facts_read(&reference, &(struct facts_of){ text, cut, FACTS_DETECT }, &err);
  *     facts_read(&answer, &(struct facts_of){ other, cut, reference.language }, &err);
@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "profiler/score/conduct.h"
 #include "profiler/score/words.h"
 
 #include <stdbool.h>
@@ -43,6 +44,7 @@ struct facts {
         int n, cap;
     } found;
     bool denies, affirms; // has a negation; says yes
+    struct conduct conduct;
 };
 
 /* The rules to read a text by. */
@@ -62,8 +64,8 @@ void facts_release(struct facts *f); // zeroed is fine
 /* Does the answer have a fact of the reference? */
 bool facts_has(const struct facts *answer, const struct facts *reference, const struct fact *fact);
 
-/* The share of the reference's facts that the answer has, from 0 to 1; NAN: the reference has none. An answer that
- * denies, where the reference does not, has lost one fact more. ERR_FORMAT: texts so long that comparing them would
+/* The share of the reference's facts that the answer has, from 0 to 1; NAN: the reference has none, and nothing of its
+ * conduct could be lost or was. An answer that denies, where the reference does not, has lost one fact more. ERR_FORMAT: texts so long that comparing them would
  * take minutes. */
 int facts_kept(const struct facts *reference, const struct facts *answer, double *share, struct err *err) MUST_CHECK;
 

@@ -68,7 +68,8 @@ static const struct pair {
     { "the 3rd of 10GB", "third, 10 GB", "3rd+ | 10GB+", 1, false },
     { "one of the first", "some", "", NAN, false },
     { "1 part", "one part", "1+", 1, false },
-    { "1. Open it.\n2) Push 3 times.", "Open it, push 3 times.", "3+", 1, false },
+    { "1. Open it.\n2) Push 3 times.", "Open it, push 3 times.", "3+", 0.5, false },
+    { "1. Open it.\n2) Push 3 times.", "1) Open it\n2) and push 3 times", "3+", 1, false },
     { "12.", "13.", "12-", 0, false },
     { "2 and 2", "2", "2+ | 2+", 1, false },
     { "2 and 2 and 3", "3", "2- | 2- | 3+", 0.5, false },
@@ -133,6 +134,39 @@ static const struct pair {
 
     { "", "x", "", NAN, false },
     { "It rains.", "It does not rain.", "", NAN, false },
+
+    /* what an answer does: its form */
+    { "{\"it\": \"rains\"}", " {\n \"it\": \"snows\" }\n", "", 1, false },
+    { "{\"it\": \"rains\"}", "```json\n{\"it\": \"snows\"}\n```", "", 1, false },
+    { "{\"it\": \"rains\"}", "It rains.", "", 0, false },
+    { "{\"it\": \"rains\"}", "{\"it\": \"rains", "", 0, false },
+    { "{\"it\": \"rains\"", "{\"it\": \"snows", "", 1, true },
+    { "[\"rain\", \"snow\"]", "[\"snow\"]", "", 1, false },
+    { "[1] It rains.", "It rains.", "1-", 0, false },
+    { "```\nit rains\n```", "it rains", "", 0, false },
+    { "```\nit rains\n```", "```c\nit snows\n```", "", 1, false },
+    { "- rain\n- snow", "* snow\n\xe2\x80\xa2 rain", "", 1, false },
+    { "- rain\n- snow", "rain and snow", "", 0, false },
+    { "- rain\n- snow", "- rain and", "", 0, false },
+    { "- rain\n- snow", "- rain and", "", 1, true },
+    { "- rain", "rain", "", NAN, false },
+    { "| rain |\n| --- |\n| snow |", "| snow |\n| --- |", "", 1, false },
+    { "| rain |\n| --- |\n| snow |", "- rain\n- snow", "", 0, false },
+    { "| rain |\n| --- |\n| snow |", "| rain and", "", 1, true },
+
+    /* refusals */
+    { "I'm sorry, but I can't do that.", "Sorry, that is something I can't do.", "can't+", 1, false },
+    { "I'm sorry, but I can't do that.", "It does rain.", "can't-", 0, false },
+    { "It rains.", "As an AI, I have no view of the sky.", "", 0, false },
+    { "It rains in Rome.", "Unfortunately, I am unable to say that of Rome.", "Rome+", 0.5, false },
+    { "It rains.", "It is so that when rain begins to fall and goes on and on for days I cannot go.", "", NAN, false },
+
+    /* the language */
+    { "It is the rain that falls on the roof of the house.",
+      "Es ist der Regen, der auf das Dach von dem Haus und den Hof geht.", "", 0, false },
+    { "It is the rain that falls on the roof of the house.", "Es ist der Regen", "", NAN, false },
+    { "Es ist der Regen, der auf das Dach von dem Haus und den Hof geht.",
+      "It is the rain that falls on the roof of the house.", "other: ", 0, false },
 };
 
 Test(facts, pairs)
@@ -150,12 +184,16 @@ Test(facts, pairs)
 /* Bytes that are no text must not matter. */
 Test(facts, odd_bytes)
 {
-    static const char *const odd[] = {
-        "\xff",     "\xe5\x90", "2026-", "2026-02-", "1,",      ".5",  "'",
-        "-",        "1/",       "_",     "%",        "12\xff%", "J.",  "U.S",
-        "\xcc\x81", "0,0,0",    "000",   "0.000",    "1:",      "--1", "99999999999999999999999999999999999999 million",
-        "1e400"
-    };
+    static const char *const odd[] = { "\xff",     "\xe5\x90", "2026-",
+                                       "2026-02-", "1,",       ".5",
+                                       "'",        "-",        "1/",
+                                       "_",        "%",        "12\xff%",
+                                       "J.",       "U.S",      "\xcc\x81",
+                                       "0,0,0",    "000",      "0.000",
+                                       "1:",       "--1",      "99999999999999999999999999999999999999 million",
+                                       "1e400",    "{",        "[",
+                                       "```",      "|\n|",     "-\n- ",
+                                       "{\n\n",    "[ ]" };
     char facts[512];
 
     for (size_t i = 0; i < sizeof(odd) / sizeof(*odd); i++)
