@@ -90,7 +90,8 @@ static void take_context(struct asking *k, const struct table *t, const struct m
     for (int i = round.from; i < round.to && i < c->n_ask && config >= 0; i++) {
         const struct question *q = &k->d->questions->at[c->question[i]];
         int row = map_find(rows, q->id, strlen(q->id));
-        double x = row < 0 ? (double)NAN : (double)t->similarity[table_answer(t, row, config)];
+        const float *kept = k->d->facts ? t->facts_kept : t->similarity;
+        double x = row < 0 ? (double)NAN : (double)kept[table_answer(t, row, config)];
         if (isnan(x))
             continue;
         k->a->n_answers += 2;

@@ -1,12 +1,15 @@
-/* drift_log.c - evp-drift --served: answers from logs, compared with the uncompressed cache's by the embedder. */
+/* drift_log.c - evp-drift --served: answers from logs, compared with the uncompressed cache's by the embedder, or by the
+ * facts that they keep. */
 #include "drift/drift_served.h"
 #include "base/log.h"
 #include "cmd/backend_say.h"
 #include "cmd/drift_ask.h"
 #include "cmd/embedder_find.h"
 #include "kernels/backend.h"
+#include "profiler/score/facts.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,6 +95,24 @@ static int embed_pairs(struct drift *d, const struct served *s, const struct dri
     return code;
 }
 
+/* How many tokens a served answer had is not known: each may be cut. */
+static int take_facts(struct drift *d, const struct served_answer *a, struct err *err)
+{
+    struct facts reference = { 0 }, answer = { 0 };
+    double share = (double)NAN;
+    int code = facts_read(&reference, &(struct facts_of){ a->reference, true, FACTS_DETECT }, err);
+
+    if (!code)
+        code = facts_read(&answer, &(struct facts_of){ a->answer, true, reference.language }, err);
+    if (!code && facts_kept(&reference, &answer, &share, err) && err->code != ERR_FORMAT) // ERR_FORMAT: too long
+        code = err->code;
+    if (!isnan(share))
+        drift_take(d, &d->at[a->context], (struct drift_answer){ share, a->time });
+    facts_release(&reference);
+    facts_release(&answer);
+    return code;
+}
+
 int drift_served(struct drift *d, struct drift_asking *a, struct err *err)
 {
     struct served s = { .d = d };
@@ -103,7 +124,9 @@ int drift_served(struct drift *d, struct drift_asking *a, struct err *err)
         code = served_pair(&s, err);
     if (!code)
         say(&s);
-    if (!code && s.n_pairs)
+    for (int i = 0; d->facts && i < s.n && !code; i++)
+        code = s.at[i].reference ? take_facts(d, &s.at[i], err) : 0;
+    if (!code && s.n_pairs && !d->facts)
         code = embed_pairs(d, &s, a, err);
     a->n_answers = s.n_pairs;
     served_release(&s);

@@ -24,6 +24,7 @@ static struct {
     const char *state, *output;
     double false_alarms;
     int per_context;
+    bool facts;
 } cfg = { .asking.backend = "auto", .false_alarms = 0.01, .per_context = 16 };
 static struct opt_common common;
 
@@ -38,6 +39,8 @@ static const struct opt opts[] = {
     OPT_HEAD("Decision"),
     OPT_REAL(0, "false-alarms", &cfg.false_alarms, 1e-9, 0.5,
              "share of nights that may flag a context although nothing moved, on average"),
+    OPT_BOOL(0, "facts", &cfg.facts,
+             "watch the facts and the conduct that answers keep (docs/profiling.md), not their similarity"),
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_PERIOD(0, "budget", &cfg.asking.budget, "SECONDS", 0, 1e12,
                "most seconds of prefill, by the times of TABLE, the most used contexts first; 0: no limit"),
@@ -194,6 +197,7 @@ static int read_inputs(struct job *j, char *const *path, struct err *err)
 {
     struct drift *d = &j->drift;
 
+    d->facts = cfg.facts;
     d->false_alarms = cfg.false_alarms;
     d->per_context = cfg.per_context;
     if (table_read(&j->table, path[0], TABLE_ALL, err) || manifest_read(&j->manifest, path[1], err))

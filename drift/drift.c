@@ -20,10 +20,14 @@ static bool is_answered(const struct table *t, int question)
     return t->answer_n_tokens[table_answer(t, question, 0)] >= 0;
 }
 
-static int check_models(const struct table *t, const struct manifest *m, struct err *err)
+static int check_models(const struct drift *d, struct err *err)
 {
-    if (!t->predicted_quality || !t->predicted_sd)
-        return err_set(err, ERR_FORMAT, "the table has no predicted qualities; evp-score writes them");
+    const struct table *t = d->table;
+    const struct manifest *m = d->manifest;
+
+    if (!t->predicted_quality || !t->predicted_sd || (d->facts && (!t->predicted_facts || !t->predicted_facts_sd)))
+        return err_set(err, ERR_FORMAT, "the table has no predicted qualities%s; evp-score writes them",
+                       d->facts ? " or facts" : "");
     if (strcmp(t->measure, TABLE_LIKELIHOOD) == 0)
         return err_set(err, ERR_FORMAT, "the table was measured by likelihood: its variants gave no answers");
     if (*m->model_digest && *t->model_digest && strcmp(m->model_digest, t->model_digest) != 0)
@@ -73,12 +77,13 @@ static int add_placement(struct drift *d, const struct placement *p, struct err 
                        p->config);
     if (c.row >= 0 && check_placement(t, p, &c, err))
         return err->code;
-    c.promised = c.row < 0 ? (double)NAN : t->predicted_quality[table_cell(t, c.row, c.config)];
+    size_t cell = c.row < 0 ? 0 : table_cell(t, c.row, c.config);
+    c.promised = c.row < 0 ? (double)NAN : d->facts ? (double)t->predicted_facts[cell] : t->predicted_quality[cell];
     if (isnan(c.promised)) {
         d->n_unknown++;
         return 0;
     }
-    double sd = (double)t->predicted_sd[table_cell(t, c.row, c.config)];
+    double sd = (double)(d->facts ? t->predicted_facts_sd : t->predicted_sd)[cell];
     c.floor = drift_floor(c.promised, isnan(sd) ? 0 : sd);
     c.prefill_s = fmax(t->prefill_s[c.row], 0);
     drift_test_night(&c.test);
@@ -93,7 +98,7 @@ int drift_begin(struct drift *d, const struct table *t, const struct manifest *m
     d->table = t;
     d->manifest = m;
     d->at = calloc((size_t)m->n + 1, sizeof(*d->at));
-    int code = d->at && known ? check_models(t, m, err) : err_nomem(err);
+    int code = d->at && known ? check_models(d, err) : err_nomem(err);
     for (int i = 0; i < m->n && !code; i++)
         if (is_compressed(&m->at[i]))
             code = add_placement(d, &m->at[i], err);
@@ -258,11 +263,11 @@ void drift_take(const struct drift *d, struct drift_context *c, struct drift_ans
 {
     if (c->moved)
         return;
-    c->sum += fmin(fmax(a.similarity, 0), 1);
+    c->sum += fmin(fmax(a.kept, 0), 1);
     c->n_seen++;
     c->tested = true;
     c->asked_until = fmax(c->asked_until, a.at);
-    drift_test_see(&c->test, c->floor, a.similarity);
+    drift_test_see(&c->test, c->floor, a.kept);
     c->moved = drift_test_wealth(&c->test) >= d->n_compressed / d->false_alarms;
 }
 

@@ -3,7 +3,7 @@
  *     drift_begin(&d, &table, &manifest, &err);           // what the plan keeps compressed; refuses misfits
  *     drift_read_state(&d, "drift.jsonl", &err);          // what earlier nights found
  *     drift_questions(&d, &questions, &err);              // those without an answer in the table, newest first
- *     drift_take(&d, &d.at[i], &(struct drift_answer){ similarity, asked_at });   // for each answer
+ *     drift_take(&d, &d.at[i], &(struct drift_answer){ kept, asked_at });   // for each answer
  *     drift_settle(&d);
  *     drift_write_list(&d, path, made, &err);             // for evp-profile --cells
  *     drift_write_state(&d, "drift.jsonl", made, &err);
@@ -30,13 +30,13 @@ struct drift_context {
     const char *id;
     int row, config; // in the table
     int n_known;     // questions about it that the table has answers to
-    double promised; // predicted quality of the placed variant
+    double promised; // predicted quality of the placed variant, or facts kept
     double floor, frequency, prefill_s;
     struct drift_test test;
     double asked_until; // by the newest answer that was used; 0: by answers without a time; or DRIFT_NEVER
     int *question;      // (n_new): those without an answer in the table, newest first
     int n_new, n_ask;   // n_ask: the first of them, to be asked
-    double sum;         // of tonight's n_seen similarities
+    double sum;         // of tonight's n_seen answers
     int n_seen;
     bool tested; // the state has, or gets, a row
     bool moved;
@@ -46,6 +46,7 @@ struct drift {
     const struct table *table;
     const struct manifest *manifest;
     const struct questions *questions;
+    bool facts; // the test is of the facts that answers keep, not of similarities
     struct drift_context *at;
     int n;
     struct map ids;      // context id -> index
@@ -59,7 +60,7 @@ struct drift {
     int per_context;     // at most so many questions
 };
 
-/* d has the last three fields; the others are zero. ERR_FORMAT: the table has no predictions or was measured by
+/* d has `facts` and the last two fields; the others are zero. ERR_FORMAT: the table has no predictions or was measured by
  * likelihood; the manifest is for another model, other tokens or other sizes. */
 int drift_begin(struct drift *d, const struct table *t, const struct manifest *m, struct err *err) MUST_CHECK;
 void drift_release(struct drift *d);
@@ -85,7 +86,7 @@ int drift_budget(struct drift *d, double seconds, struct err *err) MUST_CHECK;
 int64_t drift_all_answers(const struct drift *d);
 
 struct drift_answer {
-    double similarity, at; // at: when it was asked; 0: unknown
+    double kept, at; // similarity, or share of facts; when it was asked, 0: unknown
 };
 
 /* Uses an answer, unless the context has moved already. */
@@ -116,6 +117,7 @@ struct drift_row {
     int64_t n_known;
     struct drift_test test;
     double asked_until;
+    bool facts;
 };
 int drift_row_read(struct drift_row *r, const struct json *row, struct err *err) MUST_CHECK;
 int drift_read_state(struct drift *d, const char *path, struct err *err) MUST_CHECK;

@@ -95,6 +95,7 @@ int drift_row_read(struct drift_row *r, const struct json *row, struct err *err)
         json_want_int(row, "questions", &r->n_known, err) || read_wealth(&r->test, row, err) ||
         json_want_real(row, "asked_until", &r->asked_until, err))
         return err->code;
+    r->facts = json_true(json_get(row, "facts"));
     if (!(r->asked_until >= 0 && isfinite(r->asked_until)))
         return err_set(err, ERR_FORMAT, "field 'asked_until' is not a time");
     return 0;
@@ -113,7 +114,7 @@ static int add_row(void *arg, const struct json *row, struct err *err)
     struct drift_context *c = &d->at[at];
     if (c->tested)
         return err_set(err, ERR_FORMAT, "context '%.200s' is there twice", r.context);
-    if (strcmp(r.config, d->table->config_name[c->config]) != 0 || r.n_known != c->n_known)
+    if (strcmp(r.config, d->table->config_name[c->config]) != 0 || r.n_known != c->n_known || r.facts != d->facts)
         return 0;
     c->tested = true;
     c->test = r.test;
@@ -148,6 +149,8 @@ static int put_state(const struct drift *d, struct rows_out *out, const struct d
         json_put_real(&w, NULL, c->test.wealth[k]);
     json_end(&w, ']');
     json_put_real(&w, "asked_until", c->asked_until);
+    if (d->facts)
+        json_put_bool(&w, "facts", true);
     return rows_put(out, &w, err);
 }
 
