@@ -26,7 +26,7 @@
 
 static struct {
     int per_context, seed, concurrency, retries, window, reply_tokens, token_limit;
-    bool from_dataset;
+    bool from_dataset, probes;
     double timeout;
     const char *model, *key_file, *effort, *batch_in, *batch_out, *out;
     struct opt_list api_base;
@@ -41,6 +41,8 @@ static const struct opt opts[] = {
     OPT_PER_CONTEXT(&cfg.per_context),
     OPT_SEED(&cfg.seed),
     OPT_BOOL(0, "from-dataset", &cfg.from_dataset, "take the questions that came with the dataset"),
+    OPT_BOOL(0, "probes", &cfg.probes,
+             "ask each context for JSON, a list, its first instruction and what it does not say, too"),
     OPT_SHARD(&cfg.shard),
     OPT_HEAD("A model to ask"),
     OPT_MANY(0, "api-base", &cfg.api_base, "URL",
@@ -103,6 +105,7 @@ struct result {
     struct question_list list;
     char digest[XXH3_HEX]; // of its text; only with --model
     bool failed;           // after a message
+    int n_probes;          // the last of the list
 };
 
 struct work {
@@ -139,6 +142,10 @@ static int make_one(struct result *r, const struct context *c, struct err *err)
     if (code)
         return code;
     r->failed = r->list.n == 0;
+    int n = r->list.n;
+    if (n && cfg.probes && offline_probe(&r->list, strlen(c->text), err))
+        return err->code;
+    r->n_probes = r->list.n - n;
     if (r->failed)
         log_error("context '%s' %s", c->id,
                   cfg.from_dataset ? "came without questions; run without --from-dataset"
@@ -389,9 +396,9 @@ static int put_question(struct rows_out *out, const struct context *c, const str
     struct question q = { .id = question_new_id(c->id, r->list.at[i].text),
                           .context = c->id,
                           .text = r->list.at[i].text,
-                          .origin = cfg.model          ? api
-                                    : cfg.from_dataset ? dataset
-                                                       : offline,
+                          .origin = cfg.model                                         ? api
+                                    : cfg.from_dataset && i < r->list.n - r->n_probes ? dataset
+                                                                                      : offline,
                           .split = i % 2 ? SPLIT_TEST : SPLIT_TRAIN };
     if (!q.id)
         return err_nomem(err);
@@ -478,8 +485,9 @@ static int summarise(const struct work *w)
         questions += n;
         contexts += n > 0;
         failed += w->result[i].failed;
-        if (n > 0 && n < cfg.per_context && !cfg.from_dataset)
-            log_warn("context '%s' gives %d of %d questions", w->contexts->at[i].id, n, cfg.per_context);
+        int drawn = n - w->result[i].n_probes;
+        if (n > 0 && drawn < cfg.per_context && !cfg.from_dataset)
+            log_warn("context '%s' gives %d of %d questions", w->contexts->at[i].id, drawn, cfg.per_context);
     }
     summary_int("questions", questions);
     summary_int("contexts", contexts);
@@ -505,6 +513,8 @@ static int check_options(struct err *err)
         return err_set(err, ERR_USAGE, "--api-base, --batch-in and --batch-out exclude each other");
     if (!ways != !cfg.model)
         return err_set(err, ERR_USAGE, "--model must be given together with --api-base, --batch-in or --batch-out");
+    if (cfg.model && cfg.probes)
+        return err_set(err, ERR_USAGE, "--probes and --model exclude each other: --model asks its own questions");
     if (cfg.model && cfg.from_dataset)
         return err_set(err, ERR_USAGE, "--from-dataset and --model exclude each other");
     if (cfg.token_limit && (!cfg.model || cfg.batch_in))

@@ -20,4 +20,8 @@
  * give the same questions. */
 int offline_ask(struct question_list *list, const char *text, int n, struct rng *rng, struct err *err) MUST_CHECK;
 
+/* Adds the probes of what compression is known to break while answers still sound alike (profiler/score/conduct.h): a
+ * form that is asked for, the instructions before the text, and what the text does not say. They come last. */
+int offline_probe(struct question_list *list, size_t n, struct err *err) MUST_CHECK; // n: bytes of the text
+
 #endif
