@@ -128,6 +128,7 @@ struct attn_job {
     struct kv_table table; // for ATTN_SHARED only
     int n_tokens, n_heads, n_kv_heads, head_dim, layer;
     float scale;
+    float cap; // > 0: scores, times scale, become cap * tanh(score / cap); before everything else
     /* window > 0: of the keys that its kind lets a row see, it sees those of its own token and of the window - 1 tokens
      * before. Neighbouring rows of a store or a cache are neighbouring tokens. A causal row's own token has the last
      * key that it sees; between a cache's last token and token t of the pass lie since[t] others. column_stats has
@@ -185,6 +186,7 @@ struct draw_job {
     const double *unit;   // (T), in [0, 1); NULL: tokens are given
     const int32_t *given; // (T), below the vocabulary's size; NULL: tokens are drawn
     double temperature;   // above 0
+    float cap;            // > 0: logits become cap * tanh(logit / cap) first
 };
 
 /* A token of a row of logits. A token's weight is e^((its logit - largest logit) / temperature), and weight / sum its
@@ -198,8 +200,8 @@ struct drawn_token {
 };
 
 /* The attention that each key gets from the rows of an ATTN_TEXT job with one span. The job's lse (G, T, H/G) is an
- * input here: from attention over all keys. column[t] = sum, mean or maximum of exp(scale * q . k_t - lse) over the
- * span's rows and their H/G heads; a key that a row does not see counts as 0. */
+ * input here: from attention over all keys. column[t] = sum, mean or maximum of exp(score of t - lse) over the span's
+ * rows and their H/G heads; a key that a row does not see counts as 0. */
 enum column_stat { COLUMN_SUM, COLUMN_MEAN, COLUMN_MAX };
 enum column_into { COLUMN_SET, COLUMN_ADD }; // ADD: adds to column; with COLUMN_MAX: the larger of both
 struct column_job {

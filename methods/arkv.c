@@ -54,6 +54,7 @@ struct observing {
 /* What the W queries of one query head see. */
 struct view {
     int W, T, P, K;
+    float cap;              // of scores, as in struct evp_head
     float *key;             // (K, T): the keys, column by column
     float *x;               // (W, T)
     double *mean, *m2, *m4; // (T): central moments over the queries
@@ -64,7 +65,7 @@ static int view_init(struct view *v, const struct evp_head *head, int W, struct 
 {
     size_t T = (size_t)head->n_tokens, K = (size_t)head->head_dim;
 
-    *v = (struct view){ .W = W, .T = head->n_tokens, .P = head->n_tokens - W, .K = head->head_dim };
+    *v = (struct view){ .W = W, .T = head->n_tokens, .P = head->n_tokens - W, .K = head->head_dim, .cap = head->cap };
     v->key = malloc(K * T * sizeof(*v->key));
     v->x = malloc((size_t)W * T * sizeof(*v->x));
     v->mean = calloc(4 * T, sizeof(*v->mean));
@@ -98,8 +99,10 @@ static void attend(const struct view *v, const float *q, int n, float *x)
     for (int c = 0; c < v->K; c++)
         for (int t = 0; t < n; t++)
             x[t] += q[c] * scale * v->key[(size_t)c * (size_t)v->T + (size_t)t];
-    for (int t = 0; t < n; t++)
+    for (int t = 0; t < n; t++) {
+        x[t] = v->cap > 0 ? v->cap * tanhf(x[t] / v->cap) : x[t];
         most = fmaxf(most, x[t]);
+    }
     for (int t = 0; t < n; t++)
         sum += (double)(x[t] = expf(x[t] - most));
     for (int t = 0; t < n; t++)

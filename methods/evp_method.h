@@ -27,6 +27,7 @@ struct evp_head {
     const float *window_q;        // (W, n_group, K): rotated queries of the last W tokens; NULL: not asked for
     const float *column_sums;     // (T): attention that each key got from all tokens and query heads of the group;
                                   // NULL: not asked for
+    float cap; // > 0: scores q . k / sqrt(K) become cap * tanh(score / cap) before the model's softmax
 };
 
 /* A parameter besides drop, as in name:drop=0.5:mine=3. */

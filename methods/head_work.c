@@ -106,6 +106,7 @@ static struct evp_head head_of(const struct layer_copy *c, int layer, int g)
         .k = c->k + (size_t)g * c->n_rows,
         .v = c->v + (size_t)g * c->n_rows,
         .window_q = c->q ? c->q + (size_t)g * c->n_q : NULL,
+        .cap = full->cap,
         .column_sums = c->sums ? c->sums + (size_t)g * (size_t)full->n_tokens : NULL,
     };
 }

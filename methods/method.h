@@ -80,7 +80,7 @@ struct kv_full {
     int n_head;                 // with repeat_max: tokens of the chat template before the text, first in the cache
     int rotary;                 // rotated columns
     const uint64_t *unrotated;  // a bit for each layer without rotation
-    float scale;                // of q . k in the model's attention
+    float scale, cap;           // of q . k in the model's attention, as in struct attn_job
     const float *moments;       // (L * H, K + 1, K): as in struct moment_job, of tokens MOMENT_FIRST .. T - 1, or NULL
     const float *value_norms;   // (L * G, T) in host memory: |W_o v|_1, the mean over the H/G heads, or NULL
     double column_sums_s, repeat_s, moments_s, value_norms_s; // seconds to compute each

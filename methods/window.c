@@ -34,6 +34,7 @@ int window_attention(const struct kv_full *full, int w, float *out, struct err *
                                                 .head_dim = s->head_dim,
                                                 .layer = l,
                                                 .scale = full->scale,
+                                                .cap = full->cap,
                                                 .lse = lse },
                                       .stat = COLUMN_MEAN,
                                       .into = COLUMN_SET,

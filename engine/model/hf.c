@@ -76,7 +76,7 @@ static bool is_read(const struct model_family *f, const char *name)
     for (int i = 0; f->multiplies && i < MULTIPLIERS; i++)
         if (strcmp(name, model_multipliers[i]) == 0)
             return true;
-    if (f->gemma && strcmp(name, "query_pre_attn_scalar") == 0)
+    if (f->gemma && (strcmp(name, "query_pre_attn_scalar") == 0 || strstr(name, "_logit_softcapping")))
         return true;
     return f->unrotated && strncmp(name, "no_rope_layer", strlen("no_rope_layer")) == 0;
 }
@@ -193,13 +193,24 @@ static int read_shape(struct model *m, const struct json *config, struct err *er
     return hf_int(config, "intermediate_size", 0, &c->d_ff, err);
 }
 
+/* An absent cap is the family's; null is none. */
+static int read_cap(const struct model *m, const char *name, double fallback, double *cap, struct err *err)
+{
+    const struct json *v = json_get(m->text, name);
+
+    *cap = v && json_is_null(v) ? 0 : fallback;
+    return json_may_real(m->text, name, cap, err);
+}
+
 /* A multiplier that is absent is 1. */
 static int read_multipliers(struct model *m, struct err *err)
 {
     double scalar = m->family->scalar;
 
     if (m->family->gemma) {
-        if (json_may_real(m->text, "query_pre_attn_scalar", &scalar, err))
+        if (json_may_real(m->text, "query_pre_attn_scalar", &scalar, err) ||
+            read_cap(m, "attn_logit_softcapping", m->family->cap, &m->config.cap, err) ||
+            read_cap(m, "final_logit_softcapping", m->family->logit_cap, &m->config.logit_cap, err))
             return err->code;
         if (!(scalar > 0))
             return err_set(err, ERR_FORMAT, "field 'query_pre_attn_scalar' is not above 0");

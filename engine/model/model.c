@@ -245,6 +245,10 @@ static int check_config(const struct model_config *c, struct err *err)
         (c->rope_scaling == ROPE_YARN && !(c->rope_low > 0 && c->rope_high >= c->rope_low && c->rope_high < 1e6)))
         return err_set(err, ERR_FORMAT, "the parameters of its %s rotary scaling are out of range",
                        rope_scaling_name(c->rope_scaling));
+    const double cap[] = { c->cap, c->logit_cap };
+    for (int i = 0; i < 2; i++)
+        if (!(cap[i] == 0 || (cap[i] > 1e-3 && cap[i] < 1e6)))
+            return err_set(err, ERR_FORMAT, "its cap %g of %s is out of range", cap[i], i ? "logits" : "scores");
     for (int i = 0; i < MULTIPLIERS; i++)
         if (!(c->multiplier[i] == 0 || (c->multiplier[i] > 1e-6 && c->multiplier[i] < 1e6)))
             return err_set(err, ERR_FORMAT, "its %s %g is out of range", model_multipliers[i], c->multiplier[i]);

@@ -66,6 +66,7 @@ struct model_config {
     const float
         *rope_divisors; // longrope: (2, rotary / 2): for contexts of up to rope_original tokens, for longer ones
     double multiplier[MULTIPLIERS];            // 0: none
+    double cap, logit_cap;                     // x becomes cap * tanh(x / cap), of scores, of logits; 0: none
     bool round_embedding;                      // its multiplier, to the type of numbers
     bool gelu, clamped;                        // the MLP's gate: by tanh, or gpt-oss'; otherwise silu
     uint64_t unrotated[MODEL_LAYERS_MAX / 64]; // a bit for each layer without rotary embedding

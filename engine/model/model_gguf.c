@@ -250,8 +250,8 @@ static const struct {
     { .name = "attention.scale", .use = KEY_NUMBER, .number = 0 }, // 0: 1 / sqrt(key_length)
     { .name = "attention.clamp_kqv", .use = KEY_NUMBER, .number = 0 },
     { .name = "attention.max_alibi_bias", .use = KEY_NUMBER, .number = 0 },
-    { .name = "attn_logit_softcapping", .use = KEY_NUMBER, .number = 0 },
-    { .name = "final_logit_softcapping", .use = KEY_NUMBER, .number = 0 },
+    { .name = "attn_logit_softcapping" },
+    { .name = "final_logit_softcapping" },
     { .name = "logit_scale", .use = KEY_NUMBER, .number = 1 },
     { .name = "residual_scale", .use = KEY_NUMBER, .number = 1 },
     { .name = "embedding_scale", .use = KEY_NUMBER, .number = 1 },
@@ -358,6 +358,8 @@ static void read_roles(struct model *m)
 
     m->config.roles = m->family->roles;
     m->config.clamped = m->family->clamped;
+    m->config.cap = m->family->cap;
+    m->config.logit_cap = m->family->logit_cap;
     for (int role = 0; role < TENSOR_ROLES; role++) {
         snprintf(name, sizeof(name), "blk.0.%s", family_gguf_tensor(m->family, (enum tensor_role)role));
         if (may & ROLE(role) && find_tensor(m, name))
@@ -397,7 +399,9 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
         read_int(&k, "attention.head_count_kv", c->n_heads ? c->n_heads : 1, &c->n_kv_heads, err) ||
         read_int(&k, "attention.key_length", c->n_heads ? c->d_model / c->n_heads : 1, &c->head_dim, err) ||
         read_int(&k, "attention.value_length", c->n_heads ? c->d_model / c->n_heads : 1, &value_dims, err) ||
-        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &c->rotary, err))
+        read_int(&k, "rope.dimension_count", c->head_dim ? c->head_dim : 1, &c->rotary, err) ||
+        read_real(&k, "attn_logit_softcapping", &c->cap, err) ||
+        read_real(&k, "final_logit_softcapping", &c->logit_cap, err))
         return err->code;
     if (c->rotary != c->head_dim && !m->family->partial)
         return err_set(err, ERR_FORMAT, "rotating %d of %d dimensions is not supported", c->rotary, c->head_dim);
@@ -407,8 +411,9 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
         if (c->multiplier[i] == 0 && i != MULTIPLY_SCORES)
             c->multiplier[i] = 1; // as in llama.cpp, where 0 is none
     }
-    if (m->family->gemma) // as in llama.cpp: Gemma 3's largest model is the one that has another divisor
-        model_set_gemma(c, c->n_layers == 62 && c->n_heads ? (double)c->d_model / c->n_heads : c->head_dim);
+    const bool largest = c->n_layers == 46 || c->n_layers == 62; // of Gemma 2 and 3
+    if (m->family->gemma)                                        // as in llama.cpp: these two have another divisor
+        model_set_gemma(c, largest && c->n_heads ? (double)c->d_model / c->n_heads : c->head_dim);
     model_unrotate(c, m->family->unrotated); // as in llama.cpp; there is no key for it
     if (value_dims != c->head_dim)
         return err_set(err, ERR_FORMAT, "values of %d dimensions with keys of %d are not supported", value_dims,
@@ -418,15 +423,14 @@ static int read_shape(struct model *m, const struct gguf *g, struct err *err)
 
 static int read_window(struct model *m, const struct gguf *g, struct err *err)
 {
-    struct model_config *c = &m->config;
-    const struct arch_keys k = { g, c->arch };
+    const struct arch_keys k = { g, m->config.arch };
     int window, every = m->family->pattern;
 
-    if (read_int(&k, "attention.sliding_window", INT_MAX, &window, err) ||
+    if (read_int(&k, "attention.sliding_window", m->family->cap > 0 ? m->family->window : INT_MAX, &window, err) ||
         read_int(&k, "attention.sliding_window_pattern", every ? every : INT_MAX, &every, err))
         return err->code;
-    model_set_windowed(c, every);
-    model_set_window(c, window);
+    model_set_windowed(&m->config, every);
+    model_set_window(&m->config, window);
     return 0;
 }
 
@@ -567,7 +571,6 @@ static int read_rope_divisors(struct model *m, struct err *err)
 
 static int read_config(struct model *m, struct err *err)
 {
-    struct model_config *c = &m->config;
     const struct gguf *g = &m->gguf;
 
     if (read_arch(m, g, err))
@@ -579,8 +582,8 @@ static int read_config(struct model *m, struct err *err)
     const struct tensor *embedding = find_tensor(m, model_roles[TENSOR_EMBEDDING].gguf_name);
     if (!embedding || embedding->n_dims != 2)
         return err_set(err, ERR_FORMAT, "no tensor '%s' of two dimensions", model_roles[TENSOR_EMBEDDING].gguf_name);
-    c->n_vocab = (int)embedding->dim[0];
-    c->tied = !find_tensor(m, model_roles[TENSOR_HEAD].gguf_name);
+    m->config.n_vocab = (int)embedding->dim[0];
+    m->config.tied = !find_tensor(m, model_roles[TENSOR_HEAD].gguf_name);
     return 0;
 }
 

@@ -74,6 +74,7 @@ struct model_family {
     double theta_window; // of the layers with a window; 0: as of the others
     int n_heads, n_kv_heads, n_vocab, max_tokens;
     double norm_eps, scalar; // rms_norm_eps; query_pre_attn_scalar, scores are divided by its root
+    double cap, logit_cap;   // attn_logit_softcapping, final_logit_softcapping
 };
 
 /* The names of a role's tensor in a family, without layer and expert. */

@@ -4,7 +4,8 @@
  *     x += o(attend(rope(norm(qkv(rmsnorm(x))))))  per layer
  *     x += down(silu(gate) * up),  gate, up of rmsnorm(x); or the same of the experts that a token uses
  *
- * Gemma's gate is a GELU, and what is added is normed first. gpt-oss' attention has a sink for each head.
+ * Gemma's gate is a GELU, what is added is normed first, and Gemma 2 caps scores and logits. gpt-oss' attention has a
+ * sink for each head.
  *
  * Attention goes over up to two spans: the rows of a variant, shared by all its questions, and the tokens of a row's
  * own sequence, new ones included. The second one merges both results by log-sum-exp. When a context is repeated
@@ -157,6 +158,7 @@ static struct attn_job job_of(const struct forward *f, const struct forward_job 
         .head_dim = c->head_dim,
         .layer = kv_place(&f->shape, layer),
         .scale = engine_score_scale(f->engine),
+        .cap = (float)c->cap,
         .window = model_window(c, layer),
         .since = f->pass.device.since,
     };
@@ -444,13 +446,14 @@ static int refuse_output(const struct forward *f, int pick, struct err *err)
                    f->pass.host.position[f->pass.host.pick[pick]] + 1);
 }
 
-/* Queues a token of each row. */
-static void queue_draw(struct forward *f, struct mat rows, const struct draw_job *job)
+/* Queues a token of each row, by the capped logits; the largest is the same without the cap. */
+static void queue_draw(struct forward *f, struct mat rows, struct draw_job job)
 {
     struct backend *be = f->engine->backend;
 
+    job.cap = (float)f->engine->config.logit_cap;
     if (rows.rows > 0)
-        be->draw(be, f->drawn, rows, f->engine->head, job);
+        be->draw(be, f->drawn, rows, f->engine->head, &job);
 }
 
 /* Reads n of these tokens to f->drawn_host. */
@@ -468,7 +471,7 @@ int forward_best(struct forward *f, const struct draws *draws, struct err *err)
     struct mat normed = norm_picks(f);
 
     queue_draw(f, rows_of(normed, chosen, draws->n),
-               &(struct draw_job){ .unit = draws->unit, .temperature = draws->temperature });
+               (struct draw_job){ .unit = draws->unit, .temperature = draws->temperature });
     be->best(be, f->best, rows_of(normed, 0, chosen), f->engine->head);
     if (be->read(be, f->best_host, f->best, (size_t)chosen * sizeof(*f->best), err) || read_drawn(f, draws->n, err))
         return err->code;
@@ -484,7 +487,7 @@ int forward_likelihood(struct forward *f, const int32_t *target, double *value, 
 {
     int n = f->pass.n_picks;
 
-    queue_draw(f, norm_picks(f), &(struct draw_job){ .given = target, .temperature = 1 });
+    queue_draw(f, norm_picks(f), (struct draw_job){ .given = target, .temperature = 1 });
     if (read_drawn(f, n, err))
         return err->code;
     for (int i = 0; i < n; i++) {

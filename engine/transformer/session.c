@@ -5,6 +5,7 @@
  */
 #include "engine/transformer/engine_internal.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -259,6 +260,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
                                 .rotary = e->config.rotary,
                                 .unrotated = s->unrotated,
                                 .scale = engine_score_scale(e),
+                                .cap = (float)e->config.cap,
                                 .moments = s->moments,
                                 .moments_s = s->forward.moment_s,
                                 .value_norms = s->value_norms,
@@ -294,6 +296,7 @@ static int logits_of_pass(struct session *s, int n, float *space, float *logits,
     enum { TOGETHER = 64 };
     struct backend *be = s->engine->backend;
     size_t V = (size_t)s->engine->config.n_vocab;
+    const double cap = s->engine->config.logit_cap;
 
     for (int i = 0; i < n; i += TOGETHER) {
         int some = min(n - i, TOGETHER);
@@ -301,6 +304,8 @@ static int logits_of_pass(struct session *s, int n, float *space, float *logits,
         if (be->read(be, logits + (size_t)i * V, space, (size_t)some * V * sizeof(float), err))
             return err->code;
     }
+    for (size_t i = 0; i < (size_t)n * V && cap > 0; i++)
+        logits[i] = (float)(cap * tanh((double)logits[i] / cap));
     return 0;
 }
 

@@ -320,14 +320,14 @@ static size_t max_tasks(const struct cpu *c, int n_keys)
     return (size_t)(PIECES_PER_THREAD * c->n_threads + n_keys / ATTN_SPLIT + 2);
 }
 
-/* The choice depends only on the machine, the dtype, the kind, the head and whether there is a window: a row's bits
- * must not depend on the batch. */
+/* The choice depends only on the machine, the dtype, the kind, the head and whether there is a window or a cap: a
+ * row's bits must not depend on the batch. */
 static shared_fn *shared_for(const struct cpu *c, const struct attn_job *job)
 {
     shared_fn *fn = job->kind == ATTN_SHARED ? c->shared : c->text;
     int K = job->head_dim;
 
-    if (job->window)
+    if (job->window || job->cap > 0)
         return NULL;
     if (c->base.dtype == DTYPE_BF16 && (K % SHARED_COLUMNS != 0 || (c->text && K > SHARED_AMX_COLUMNS)))
         return NULL;

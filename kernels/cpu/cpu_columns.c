@@ -23,8 +23,10 @@ static void add_piece(const struct attend *a, const struct column_job *job, cons
     for (int r = 0; r < tile_n_rows(a, t); r++) {
         int seen = tile_visible(a, t, r);
         float lse = job->attn.lse[row + (size_t)r] * LOG2_E;
-        const float *score = m->score + (size_t)r * (size_t)pitch;
+        float *score = m->score + (size_t)r * (size_t)pitch;
         seen = seen < end ? seen - first : end - first;
+        if (a->job->cap > 0)
+            rows->soft_cap(score, seen, a->job->cap / a->job->scale);
         if (job->stat == COLUMN_MAX)
             rows->exp2_max(column, score, seen, a->job->scale * LOG2_E, lse);
         else

@@ -190,8 +190,11 @@ void cpu_draw(struct backend *be, struct drawn_token *drawn, struct mat x, const
     for (int row = 0; row < x.rows; row += LOGIT_ROWS) {
         const struct mat logits = some_logits(be, x, row, head);
 #pragma omp parallel for schedule(static) num_threads(c->n_threads)
-        for (int i = 0; i < logits.rows; i++)
+        for (int i = 0; i < logits.rows; i++) {
+            if (job->cap > 0)
+                c->rows->soft_cap(cpu_row(logits, i), logits.cols, job->cap);
             drawn[row + i] = draw_row(c->rows, cpu_row(logits, i), logits.cols, job, row + i);
+        }
     }
 }
 

@@ -48,6 +48,7 @@ struct row_ops {
     /* column[j] += 2^(x[j] * scale - shift); exp2_max: column[j] = the larger of both */
     void (*exp2_add)(float *column, const float *x, int n, float scale, float shift);
     void (*exp2_max)(float *column, const float *x, int n, float scale, float shift);
+    void (*soft_cap)(float *x, int n, float cap); // x = cap * tanh(x / cap); nan stays nan
     /* each dot product of dots and each sum of weigh has one fixed order, whatever the other rows and keys are */
     void (*dots)(const struct dots *d);
     void (*weigh)(const struct weigh *w);

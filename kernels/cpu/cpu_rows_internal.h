@@ -106,6 +106,29 @@ static void exp2_max(float *column, const float *x, int n, float scale, float sh
     }
 }
 
+/* tanh on -7.9 .. 7.9, beyond which it is 1 in f32, as an odd polynomial over an even one (Eigen's); 3 ulp off. */
+static void soft_cap(float *x, int n, float cap)
+{
+    static const float odd[] = { -2.76076847742355e-16f, 2.00018790482477e-13f, -8.60467152213735e-11f,
+                                 5.12229709037114e-08f,  1.48572235717979e-05f, 6.37261928875436e-04f,
+                                 4.89352455891786e-03f };
+    static const float even[] = { 1.19825839466702e-06f, 1.18534705686654e-04f, 2.26843463243900e-03f,
+                                  4.89352518554385e-03f };
+    const float limit = 7.90531110763549805f, steep = 1 / cap;
+
+#pragma omp simd
+    for (int i = 0; i < n; i++) {
+        float y = x[i] * steep, p = odd[0], q = even[0];
+        y = y > limit ? limit : y < -limit ? -limit : y;
+        const float square = y * y;
+        for (int j = 1; j < 7; j++)
+            p = p * square + odd[j];
+        for (int j = 1; j < 4; j++)
+            q = q * square + even[j];
+        x[i] = cap * (y * p / q);
+    }
+}
+
 /* ---- sums of rows -------------------------------------------------------- */
 
 INLINE float dot_as(const void *a, const void *b, enum dtype type, int n)
@@ -544,6 +567,7 @@ const struct row_ops ROWS = {
     .exp2_sum = exp2_sum,
     .exp2_add = exp2_add,
     .exp2_max = exp2_max,
+    .soft_cap = soft_cap,
     .dots = dots,
     .weigh = weigh,
     .blend = blend,

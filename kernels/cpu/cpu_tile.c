@@ -173,7 +173,7 @@ static void weigh_scores(const struct attend *a, const struct tile *t, int first
     if (!a->dots)
         rows = matmul_rows(a->cpu->matmul, n_rows, a->job->head_dim, a->cpu->base.dtype);
     for (int r = 0; r < rows; r++) {
-        const float *score = m->score + (size_t)r * (size_t)pitch;
+        float *score = m->score + (size_t)r * (size_t)pitch;
         char *p = (char *)m->p + (size_t)r * (size_t)pitch * size;
         int seen = r < n_rows ? tile_visible(a, t, r) : 0, from = r < n_rows ? tile_first(a, t, r) - first : 0;
         seen = seen < end ? seen - first : end - first;
@@ -181,6 +181,8 @@ static void weigh_scores(const struct attend *a, const struct tile *t, int first
         to.max[r] = -INFINITY;
         to.weight[r] = 0;
         if (seen > from) {
+            if (a->job->cap > 0)
+                ops->soft_cap(score + from, seen - from, a->job->cap / a->job->scale);
             to.max[r] = ops->max(score + from, seen - from);
             to.weight[r] = ops->exp2_sum(p + (size_t)from * size, type, score + from, seen - from, to.max[r],
                                          a->job->scale * LOG2_E);

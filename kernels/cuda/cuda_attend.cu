@@ -130,6 +130,7 @@ void cuda_attend(struct backend *be, const struct attn_job *job)
     a.only = job->spans.n > 0 ? job->spans.host[0] : a.only;
     a.group = job->n_heads / job->n_kv_heads;
     a.scale = job->scale * LOG2_E;
+    a.cap = job->cap / job->scale;
     a.most_pieces = c->most_pieces;
     for (int i = 0; i < job->spans.n; i++) {
         int n = job->spans.host[i].n_rows * a.group;

@@ -31,6 +31,7 @@ struct attend_args {
     int n_items, most_pieces;
     const struct attend_item *item;
     float scale; // of scores, times log2(e)
+    float cap;   // of scores before they are scaled; 0: none
     /* States of the rows of items with several pieces: n_pieces for each row, one row after the other. */
     float *sum;          // (states, K): values weighted by 2^(score - max)
     float *max, *weight; // (states): in units of log2; the sum of the weights
@@ -153,6 +154,16 @@ __device__ __forceinline__ int attend_first(const struct attend_args &a, const s
 __device__ __forceinline__ int attend_skipped(const struct attend_args &a, const struct attend_task &t, int keys)
 {
     return a.job.window && t.causal ? attend_first(a, t, t.first) / keys * keys : 0;
+}
+
+/* Caps n scores, where there is a cap. */
+template <int N> __device__ __forceinline__ void attend_cap(float (&score)[N], float cap)
+{
+    if (cap == 0)
+        return;
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        score[i] = cap * tanhf(score[i] / cap);
 }
 
 /* Destinations of a row's weighted sums, (K) each; NULL: not wanted. */
@@ -375,7 +386,7 @@ static inline bool attend_has_tensor(const struct cuda *c)
  * by the batch. */
 static inline bool attend_has_wgmma(const struct cuda *c, const struct attn_job &job)
 {
-    return c->wgmma && c->base.dtype == DTYPE_BF16 && job.kind != ATTN_OWN && !job.window &&
+    return c->wgmma && c->base.dtype == DTYPE_BF16 && job.kind != ATTN_OWN && !job.window && job.cap == 0 &&
            (job.head_dim == 64 || job.head_dim == 128);
 }
 enum { WGMMA_ROWS = 128 }; // of their tiles

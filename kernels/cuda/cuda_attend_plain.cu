@@ -98,6 +98,7 @@ template <int C> __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) attend_p
         size_t from = (size_t)key * (size_t)K;
         float score[4];
         plain_scores(score, m, (const float *)t.k + from, end - key, K);
+        attend_cap(score, a.cap);
         plain_weights(rows, m, score, key, a.scale);
         if (weighed)
             plain_values(rows, m, (const float *)t.v + from, end - key, K);

@@ -302,6 +302,9 @@ __global__ void __launch_bounds__(WARPS * 32, 8 / WARPS) attend_tensor(const str
             copy_tile<D, BLOCK_KEYS, THREADS>(k, keys, left - BLOCK_KEYS, K);
         copy_async_commit();
         if (seen) {
+#pragma unroll
+            for (int i = 0; i < MT * N_TILES; i++)
+                attend_cap(score[i / N_TILES][i % N_TILES], a.cap);
             block_mask<MT>(score, row_hidden + warp_row, left);
             if (a.job.window)
                 block_mask_first<MT>(score, row_first + warp_row, end - left);

@@ -92,6 +92,15 @@ __global__ void __launch_bounds__(BEST_THREADS) best_of_row(struct best *best, c
     best[blockIdx.x] = { mine.id, mine.value, mine.second };
 }
 
+/* registers <= 32 */
+__global__ void __launch_bounds__(BEST_THREADS) cap_logits(float *logit, size_t n, float cap)
+{
+    const size_t i = (size_t)blockIdx.x * BEST_THREADS + threadIdx.x;
+
+    if (i < n)
+        logit[i] = cap * tanhf(logit[i] / cap);
+}
+
 /* ---- draw ---------------------------------------------------------------- */
 
 /* Where a drawn token is: among the tokens from `first` on, whose weights come after a sum of `before`. */
@@ -251,6 +260,9 @@ void cuda_draw(struct backend *be, struct drawn_token *drawn, struct mat x, cons
     const struct block block = block_at(&at, x.rows, head->out);
     for (int row = 0; row < x.rows; row += n) {
         const struct mat logits = block_logits(be, block.logit, x, row, head);
+        const size_t numbers = (size_t)logits.rows * (size_t)logits.cols;
+        if (job->cap > 0)
+            LAUNCH(c, cap_logits, cuda_pieces(numbers, BEST_THREADS), BEST_THREADS, 0, block.logit, numbers, job->cap);
         find_best(c, block.best, logits);
         n = logits.rows;
         LAUNCH(c, draw_of_row, dim3((unsigned)n), SOFTMAX_BLOCK, sums, drawn + row, block.best, block.logit,

@@ -15,6 +15,7 @@ struct column_args {
     struct attn_span span;
     int group;
     float scale; // of scores, times log2(e)
+    float cap;   // of scores before they are scaled; 0: none
 };
 
 /* The keys and rows of a block. */
@@ -125,6 +126,9 @@ __device__ __forceinline__ void add_rows(float (&total)[MT][2], const struct col
         float score[MT][2][4];
         row_scores<D, MT>(score, key, q + j * 8 * (D + 8));
 #pragma unroll
+        for (int m = 0; m < 2 * MT; m++)
+            attend_cap(score[m / 2][m % 2], a.cap);
+#pragma unroll
         for (int i = 0; i < 4; i++) { // this lane's rows of the 16
             int row = (j + i / 2) * 8 + lane % 4 * 2 + i % 2, seen = facts->seen[row];
             float lse = facts->lse[row];
@@ -212,6 +216,7 @@ __global__ void __launch_bounds__(PLAIN_WARPS * 32, 2) columns_plain(const struc
         __syncthreads();
         plain_rows(m, q + (size_t)row * (size_t)K, t.n_rows - row, K);
         plain_scores(score, m, (const float *)a.job.attn.store.k + t.from, a.span.n_keys - t.key, K);
+        attend_cap(score, a.cap);
         for (int r = 0; r < 4; r++) {
             int at = row + warp * 4 + r;
             float weight = exp2_fast(fmaf(score[r], a.scale, -column_lse(a, t, at)));
@@ -266,6 +271,7 @@ void cuda_column_stats(struct backend *be, const struct column_job *job)
     a.span = job->attn.spans.host[0];
     a.group = job->attn.n_heads / job->attn.n_kv_heads;
     a.scale = job->attn.scale * LOG2_E;
+    a.cap = job->attn.cap / job->attn.scale;
     if (!cuda_attend_fits(c, K))
         return;
     if (attend_has_tensor(c))

@@ -73,11 +73,12 @@ static void each_row(struct backend *be, const struct attn_job *job,
     }
 }
 
-/* scale * q . k_j of a row. */
+/* scale * q . k_j of a row, capped. */
 static double score(enum dtype type, const struct attn_job *job, const struct attn_row *row, int j)
 {
-    return (double)job->scale * row_dot(type, row_of(type, job->q, row->at, job->head_dim),
-                                        row_of(type, row->keys.k, (size_t)j, job->head_dim), job->head_dim);
+    const double x = (double)job->scale * row_dot(type, row_of(type, job->q, row->at, job->head_dim),
+                                                  row_of(type, row->keys.k, (size_t)j, job->head_dim), job->head_dim);
+    return job->cap > 0 ? (double)job->cap * tanh(x / (double)job->cap) : x;
 }
 
 /* Column c of a row's result x, merged with that over other keys where there is one. */

@@ -284,6 +284,8 @@ void reference_draw(struct backend *be, struct drawn_token *drawn, struct mat x,
     for (int t = 0; t < x.rows && logit; t++) {
         for (int o = 0; o < head->out; o++)
             logit[o] = (float)product(be, x, t, head, o);
+        for (int o = 0; o < head->out && job->cap > 0; o++)
+            logit[o] = (float)((double)job->cap * tanh((double)logit[o] / (double)job->cap));
         drawn[t] = draw_row(logit, head->out, job, t);
     }
     free(logit);

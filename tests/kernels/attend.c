@@ -100,7 +100,7 @@ static void same_attention(const struct pair *p, const struct attn_case *c, stru
         same_numbers(p, (struct host_results){ want.lse, got.lse, T * (size_t)(c->G * c->group) }, lse, what);
 }
 
-/* All results, and some of them alone. */
+/* All results, and some of them alone; with sinks; with a cap too. */
 static void check_case(const struct pair *p, const struct attn_case *c, float scale, int some)
 {
     struct attn_operands on_want = operands_of(p->want, c), on_got = operands_of(p->got, c);
@@ -112,11 +112,14 @@ static void check_case(const struct pair *p, const struct attn_case *c, float sc
     struct attended part = attend_on(p->got, &on_got, c->spans, n_spans(c), some);
     same_attention(p, c, want, part);
     on_want.job.sinks = on_want.sinks, on_got.job.sinks = on_got.sinks;
-    struct attended want_sinks = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL),
-                    sinks = attend_on(p->got, &on_got, c->spans, n_spans(c), ALL);
-    same_attention(p, c, want_sinks, sinks);
-    attended_free(want_sinks);
-    attended_free(sinks);
+    for (int capped = 0; capped <= 1; capped++) {
+        on_want.job.cap = on_got.job.cap = capped ? 1.5f : 0;
+        struct attended want_more = attend_on(p->want, &on_want, c->spans, n_spans(c), ALL),
+                        more = attend_on(p->got, &on_got, c->spans, n_spans(c), ALL);
+        same_attention(p, c, want_more, more);
+        attended_free(want_more);
+        attended_free(more);
+    }
     attended_free(want);
     attended_free(all);
     attended_free(part);

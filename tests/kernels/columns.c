@@ -44,6 +44,7 @@ static void text_open(struct text *t, struct backend *be, struct window w)
                                 .head_dim = w.K,
                                 .layer = LAYER,
                                 .scale = 1 / sqrtf((float)w.K),
+                                .cap = w.n % 2 ? 0.7f : 0,
                                 .lse = space(be, n_q) };
     be->attend(be, &t->job);
 }

@@ -197,7 +197,7 @@ Test(kernels, draw_at_the_borders)
     each_pair(check_borders);
 }
 
-/* The probability of given tokens, from logits over more than one block. */
+/* The probability of given tokens, from logits over more than one block; at last of capped ones. */
 static void check_given(const struct pair *p)
 {
     enum { V = 1300 };
@@ -205,14 +205,17 @@ static void check_given(const struct pair *p)
     enum { N = sizeof(given) / sizeof(*given) };
     static const double temperatures[] = { 0.3, 1, 7 };
     float *logits = host_numbers("logits", V);
+    float *capped = host_numbers("logits", V);
     double *share = calloc(V, sizeof(*share));
 
     for (int i = 0; i < V; i++)
-        logits[i] = rintf(16 * logits[i]) / 8;
+        capped[i] = logits[i] = rintf(16 * logits[i]) / 8;
     for (int t = 0; t < 3; t++) {
-        softmax(share, logits, V, temperatures[t]);
-        struct drawn_token *d =
-            drawn_from(p->got, logits, V, N, &(struct draw_job){ .given = given, .temperature = temperatures[t] });
+        const struct draw_job job = { .given = given, .temperature = temperatures[t], .cap = t == 2 ? 1.25f : 0 };
+        for (int i = 0; i < V && t == 2; i++)
+            capped[i] = (float)(1.25 * tanh((double)logits[i] / 1.25));
+        softmax(share, capped, V, temperatures[t]);
+        struct drawn_token *d = drawn_from(p->got, logits, V, N, &job);
         for (int i = 0; i < N; i++) {
             double got = -(double)d[i].below / temperatures[t] - log(d[i].sum), want = log(share[given[i]]);
             cr_assert_eq(d[i].id, given[i]);
@@ -222,6 +225,7 @@ static void check_given(const struct pair *p)
     }
     free(share);
     free(logits);
+    free(capped);
 }
 
 Test(kernels, draw_judges_given_tokens)

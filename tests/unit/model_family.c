@@ -55,7 +55,6 @@ Test(model_family, others_are_refused_with_the_reason)
         { "exaone4", "norms after attention and MLP are not computed" },
         { "falcon_h1", "layers with a state in place of keys and values are not computed" },
         { "gemma", "its norms and activation differ from Llama's and are not computed" },
-        { "gemma2", "soft-capped scores are not computed" },
         { "gemma3n", "layers that share keys and values with others are not computed" },
         { "gemma4", "heads whose width differs from layer to layer are not computed" },
         { "glm4", "norms after attention and MLP are not computed" },

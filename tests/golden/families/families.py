@@ -66,6 +66,12 @@ FAMILIES = {
     "gemma-3": family("gemma3_text", 3, 64, 4, 1, 256, 96, rope_theta=1e6, rope_local_base_freq=10000.0,
                       rope_scaling={"rope_type": "linear", "factor": 8.0}, sliding_window=33, sliding_window_pattern=2,
                       query_pre_attn_scalar=256, rms_norm_eps=1e-6, tie_word_embeddings=True, dtype="BF16"),
+    "gemma-2": family("gemma2", 3, 64, 4, 2, 32, 96, sliding_window=33, query_pre_attn_scalar=32, attn_logit_softcapping=1.5,
+                      final_logit_softcapping=3.0, hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6,
+                      tie_word_embeddings=True, dtype="BF16"),
+    "gemma-2-plain": family("gemma2", 2, 64, 4, 2, 32, 96, sliding_window=33, query_pre_attn_scalar=24, attn_logit_softcapping=None,
+                            final_logit_softcapping=None, hidden_activation="gelu_pytorch_tanh", rms_norm_eps=1e-6,
+                            tie_word_embeddings=True),
     "gpt-oss": family("gpt_oss", 4, 64, 8, 2, 32, 40, num_local_experts=8, num_experts_per_tok=2, sliding_window=33,
                       rope_theta=150000.0, rope_scaling=YARN | {"factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
                       "truncate": False, "original_max_position_embeddings": 64}, attention_bias=True,
@@ -93,9 +99,9 @@ LONG = {
 }
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
              "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss",
-             "gemma3_text": "gemma3", "gpt_oss": "gpt-oss"}
+             "gemma2": "gemma2", "gemma3_text": "gemma3", "gpt_oss": "gpt-oss"}
 FILES = {"gpt-oss"}  # folders of these are not read
-FOLDERS = {"mistral-window", "qwen2-window"}  # GGUF files do not say this
+FOLDERS = {"mistral-window", "qwen2-window", "gemma-2-plain"}  # GGUF files do not say this
 PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 
 
@@ -361,7 +367,8 @@ def gguf_keys(name):
         keys[f"{arch}.attention.sliding_window_pattern"] = c["sliding_window_pattern"]
     if arch == "gpt-oss":
         keys[f"{arch}.expert_feed_forward_length"] = c["intermediate_size"]
-    if arch in ("phi3", "gemma3", "gpt-oss"):
+    keys |= {f"{arch}.{key}": c[key] for key in ("attn_logit_softcapping", "final_logit_softcapping") if key in c}
+    if arch in ("phi3", "gemma2", "gemma3", "gpt-oss"):
         keys[f"{arch}.attention.sliding_window"] = c["sliding_window"] or 0
     return keys
 
