@@ -48,6 +48,7 @@ static const struct {
     { "is_encoder_decoder", 0 },
     { "add_cross_attention", 0 },
     { "is_causal", 1 },
+    { "swiglu_limit", 7 },        // of gpt-oss
     { "decoder_sparse_step", 1 }, // of layers with experts
     { "rotary_pct", 1 },
     { "embedding_multiplier", 1 },
@@ -128,6 +129,7 @@ static int read_family(struct model *m, struct err *err)
     if (m->family->text)
         return err_set(err, ERR_FORMAT, "the text model is of type '%.64s' again", m->family->name);
     m->config.roles = m->family->roles;
+    m->config.clamped = m->family->clamped;
     snprintf(m->config.arch, sizeof(m->config.arch), "%s", type);
     return 0;
 }
@@ -490,6 +492,45 @@ static const char *text_name(char out[MODEL_TENSOR_NAME], const char *name)
     return out;
 }
 
+/* Where the name of a tensor for add_experts() has the part: "gate_up_proj", "down_proj"; NULL: it is another. */
+static const char *part_of(const struct model *m, const char *name, const struct tensor *t)
+{
+    static const char before[] = ".mlp.experts.";
+    const char *at = m->family->together ? strstr(name, before) : NULL, *part = at ? at + strlen(before) : "";
+    const bool bias = strcmp(part, "gate_up_proj_bias") == 0, both = bias || strcmp(part, "gate_up_proj") == 0;
+
+    return (both ? t->dim[t->n_dims - 1] % 2 == 0 : strcmp(part, "down_proj") == 0) && t->n_dims == (bias ? 2 : 3)
+               ? part
+               : NULL;
+}
+
+/* A layer's experts: a tensor (E, in, out), of biases (E, out), with gate and up by turns in `out`. They are added as
+ * matrices (E, out, in), or (E, out), of gate and up apart. */
+static int add_experts(struct model *m, struct tensor t, const char *name, const char *part, struct err *err)
+{
+    static const char *const parts[] = { "gate", "up", "down" };
+    const bool both = *part == 'g', bias = t.n_dims == 2;
+    const int64_t rows = t.dim[0], in = t.dim[1], out = t.dim[t.n_dims - 1], step = both ? 2 : 1;
+    char own[MODEL_TENSOR_NAME];
+
+    t.dim[1] = out / step;
+    t.dim[2] = in;
+    t.bytes /= (uint64_t)step;
+    for (int i = 0; i < step; i++) {
+        struct packed *p = &m->packed[m->n_tensors];
+        *p = (struct packed){ .type = t.type, .codes = t.at, .first = i, .matrix = in * out };
+        p->rows = bias ? rows : out / step;
+        p->row = bias ? out : step;
+        p->col = bias ? step : out;
+        t.packed = p;
+        snprintf(own, sizeof(own), "%.*s%s_proj%s", (int)(part - name), name, parts[both ? i : 2],
+                 bias ? "_bias" : ".weight");
+        if (model_add(m, own, &t, err))
+            return err->code;
+    }
+    return 0;
+}
+
 static int add_tensor(struct model *m, const struct st_tensor *from, struct err *err)
 {
     char own[MODEL_TENSOR_NAME];
@@ -501,7 +542,7 @@ static int add_tensor(struct model *m, const struct st_tensor *from, struct err 
         return 0;
     }
     if (tensor_of(&t, from))
-        return model_add(m, name, &t, err);
+        return part_of(m, name, &t) ? add_experts(m, t, name, part_of(m, name, &t), err) : model_add(m, name, &t, err);
     if (model_tensor_is_harmless(from->name))
         return 0;
     return err_set(err, ERR_FORMAT, "tensor '%s' of type %s and %d dimensions is not supported", from->name,
@@ -520,7 +561,10 @@ int hf_tensors_add(struct model *m, struct err *err)
 
     for (int s = 0; s < m->n_shards; s++)
         n += (size_t)m->shard[s].n;
-    if (model_reserve(m, n, err) || (m->quant.types && hf_packed_add(m, n, err)))
+    m->packed = calloc(2 * n + 1, sizeof(*m->packed));
+    if (!m->packed)
+        return err_nomem(err);
+    if (model_reserve(m, 2 * n, err) || (m->quant.types && hf_packed_add(m, n, err)))
         return err->code;
     for (int s = 0; s < m->n_shards; s++)
         for (int i = 0; i < m->shard[s].n; i++)

@@ -392,6 +392,37 @@ static const struct layout *layout_of(const struct st_tensor *t, const struct qu
     return NULL;
 }
 
+static int add_named(struct model *m, struct tensor t, const char *name, struct err *err)
+{
+    if (model_add(m, name, &t, err))
+        return err->code;
+    m->tensor[m->n_tensors - 1].name = m->names.at[m->n_tensors - 1].key;
+    return 0;
+}
+
+/* gpt-oss' gate and up, whose rows are by turns in one tensor, as two. */
+static int add_by_turns(struct model *m, struct tensor t, const char *name, struct err *err)
+{
+    static const char *const parts[] = { "gate", "up" };
+    const int before = (int)(strstr(name, "gate_up_proj") - name);
+    const struct packed both = *t.packed;
+    char own[MODEL_TENSOR_NAME];
+
+    t.dim[1] /= 2;
+    t.bytes /= 2;
+    for (int i = 0; i < 2; i++) {
+        struct packed *p = &m->packed[m->n_tensors];
+        *p = both;
+        p->every = 2;
+        p->first = i;
+        t.packed = p;
+        snprintf(own, sizeof(own), "%.*s%s_proj.weight", before, name, parts[i]);
+        if (add_named(m, t, own, err))
+            return err->code;
+    }
+    return 0;
+}
+
 static int add_matrix(struct matrix *x, const struct layout *layout, struct err *err)
 {
     struct model *m = x->model;
@@ -413,10 +444,9 @@ static int add_matrix(struct matrix *x, const struct layout *layout, struct err 
                              .at = p->codes,
                              .packed = p };
     t.bytes = x->codes->bytes;
-    if (model_add(m, name, &t, err))
-        return err->code;
-    m->tensor[m->n_tensors - 1].name = m->names.at[m->n_tensors - 1].key;
-    return 0;
+    if (m->family && m->family->together && t.n_dims == 3 && t.dim[1] % 2 == 0 && strstr(name, ".gate_up_proj.weight"))
+        return add_by_turns(m, t, name, err);
+    return add_named(m, t, name, err);
 }
 
 /* Tensors that scale activations or the cache of an engine, which here are not quantised. */
@@ -454,8 +484,7 @@ static int list_all(struct matrix *x, size_t n, struct err *err)
     bool added;
 
     x->tensor = calloc(n + 1, sizeof(*x->tensor));
-    m->packed = calloc(n + 1, sizeof(*m->packed));
-    if (!x->tensor || !m->packed)
+    if (!x->tensor)
         return err_nomem(err);
     for (int s = 0; s < m->n_shards; s++)
         for (int i = 0; i < m->shard[s].n; i++) {

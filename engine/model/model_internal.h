@@ -57,6 +57,7 @@ struct model_family {
     bool longrope;     // config.json's yarn is longrope
     bool multiplies;   // has multipliers
     bool clamped;      // its gate
+    bool together;     // folders have all experts of a layer in one tensor, gate and up by turns
     bool yarn_exact;   // GGUF files' yarn does not truncate
     bool gemma;        // the embedding times the root of its width, GELU; folders have norms minus 1
     int unrotated;     // every so many layers one is not rotated, unless config.json says which; 0: all are
@@ -134,7 +135,7 @@ struct model {
     struct gguf_file *file; // (n_shards): the files after the first, which have tensors alone
 
     struct quant quant;
-    struct packed *packed; // a folder's quantised matrices, by the tensor's number
+    struct packed *packed; // (2 n) a folder's quantised matrices, and those of gpt-oss' experts, by the tensor's number
     struct map parts;      // the names of the tensors that they consist of, and of those that are ignored
 
     struct safetensors *shard; // (n_shards): a folder's weights, in the order of their names

@@ -24,9 +24,11 @@ static int64_t unpaired_row(int64_t r, int64_t head_dim)
     return r - in_head + in_head / 2 + (in_head & 1) * (head_dim / 2);
 }
 
-/* A tensor's type for a backend: its own, or f32 for a type that only dequant() knows. */
+/* A tensor's type for a backend: its own, or f32 for one that only dequant() or packed_read() knows. */
 static enum dtype dtype_of(const struct tensor *t)
 {
+    if (t->packed)
+        return DTYPE_F32;
     return t->type == WEIGHT_F16 ? DTYPE_F16 : t->type == WEIGHT_BF16 ? DTYPE_BF16 : DTYPE_F32;
 }
 
@@ -169,7 +171,8 @@ int model_map(const struct model *m, enum tensor_role role, int index, struct ma
     if (model_find(m, role, index, &t, err))
         return err->code;
     *out = (struct mat){ NULL, dtype_of(&t), shape.rows, shape.cols, shape.cols };
-    if (t.at && weight_block(t.type) == 1 && !t.paired_heads && (uintptr_t)t.at % dtype_size(out->type) == 0)
+    if (t.at && !t.packed && weight_block(t.type) == 1 && !t.paired_heads &&
+        (uintptr_t)t.at % dtype_size(out->type) == 0)
         out->at = unconst(t.at);
     return 0;
 }

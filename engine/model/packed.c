@@ -12,8 +12,16 @@ enum { LINE = 64 }; // bytes
 
 static const uint8_t awq_place[8] = { 0, 4, 1, 5, 2, 6, 3, 7 }; // of a row in its word
 
+/* Numbers in another order, not codes. */
+static bool is_plain(const struct packed *p)
+{
+    return p->type == WEIGHT_F32 || p->type == WEIGHT_F16 || p->type == WEIGHT_BF16;
+}
+
 int packed_tile_rows(const struct packed *p)
 {
+    if (is_plain(p))
+        return LINE / 4;
     return p->type == WEIGHT_AWQ ? LINE * 2 : p->type == WEIGHT_GPTQ ? LINE / 4 : 1;
 }
 
@@ -232,8 +240,23 @@ static void plain_row(const struct packed *p, struct packed_tile t, const uint8_
     }
 }
 
+static void plain_tile(const struct packed *p, struct packed_tile t, float *to)
+{
+    for (int r = 0; r < t.n_rows; r++) {
+        const int64_t row = t.row + r, at = p->first + row / p->rows * p->matrix + row % p->rows * p->row;
+        for (int c = 0; c < t.n_cols; c++)
+            dequant(p->type, p->codes + (at + (t.col + c) * p->col) * (int64_t)weight_block_bytes(p->type), 1, to++);
+    }
+}
+
 void packed_read(const struct packed *p, struct packed_tile t, float *to)
 {
+    if (is_plain(p)) {
+        plain_tile(p, t, to);
+        return;
+    }
+    if (p->every)
+        t.row = p->first + p->every * t.row;
     uint8_t space[PACKED_TILE];
     const uint8_t *codes = tile_bytes(p, t, space);
 

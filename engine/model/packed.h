@@ -1,8 +1,10 @@
-/* packed.h - a matrix of a Hugging Face folder that is stored as codes of 4 or 8 bits, with scales of groups of them.
+/* packed.h - a matrix of a Hugging Face folder that is stored as codes of 4 or 8 bits, with scales of groups of them,
+ * or as numbers in another order.
  *
  *     FP8, INT8, INT4 and INT8 in words, MXFP4, NVFP4     codes of a row side by side, the low ones of a byte first
  *     GPTQ    (cols * bits / 32, rows) words: 32 / bits columns of a row
  *     AWQ     (cols, rows / 8) words: a column of 8 rows, in the order 0, 2, 4, 6, 1, 3, 5, 7
+ *     F32, F16, BF16    numbers of gpt-oss' experts, whose rows and columns are so many numbers apart
  *
  * A number is (value - zero) * scale in f32, rounded to the scales' type if that has 16 bits, as compressed-tensors,
  * AutoGPTQ, AutoAWQ and transformers do it. Zeros are codes, packed like scales' rows (GPTQ, AWQ) or columns (INT4).
@@ -30,6 +32,8 @@ struct packed {
     float factor, divisor;          // NVFP4: of the matrix; one of them is 1
     const uint8_t *zeros;           // NULL: all are `zero`
     int zero;                       // with zeros: to be added
+    int64_t first, every;           // the rows in the file: first + every * row; every 0: all. Without codes the next:
+    int64_t matrix, row, col;       // numbers from one matrix of `rows` rows, row or column to the next
 };
 
 enum {

@@ -59,7 +59,6 @@ Test(model_family, others_are_refused_with_the_reason)
         { "gemma4", "heads whose width differs from layer to layer are not computed" },
         { "glm4", "norms after attention and MLP are not computed" },
         { "glm4_moe", "a router that weighs experts by sigmoids is not computed" },
-        { "gpt_oss", "experts that lie in one tensor are not read" },
         { "granitemoe", "experts that lie in one tensor are not read" },
         { "granitemoehybrid", "layers with a state in place of keys and values are not computed" },
         { "kimi_k2", "attention over a latent of keys and values (MLA) is not computed" },

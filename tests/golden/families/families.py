@@ -75,7 +75,7 @@ FAMILIES = {
     "gpt-oss": family("gpt_oss", 4, 64, 8, 2, 32, 40, num_local_experts=8, num_experts_per_tok=2, sliding_window=33,
                       rope_theta=150000.0, rope_scaling=YARN | {"factor": 4.0, "beta_fast": 32.0, "beta_slow": 1.0,
                       "truncate": False, "original_max_position_embeddings": 64}, attention_bias=True,
-                      layer_types=["sliding_attention", "full_attention"] * 2),
+                      layer_types=["sliding_attention", "full_attention"] * 2, dtype="BF16"),
     "granite": family("granite", 2, 64, 4, 2, 16, 96, embedding_multiplier=12.0, residual_multiplier=0.22,
                       attention_multiplier=0.0625 / 2, logits_scaling=8.0, attention_bias=False, mlp_bias=False,
                       tie_word_embeddings=True),
@@ -100,7 +100,6 @@ LONG = {
 GGUF_ARCH = {"llama": "llama", "mistral": "llama", "qwen2": "qwen2", "qwen3": "qwen3", "qwen3_moe": "qwen3moe",
              "phi3": "phi3", "mixtral": "llama", "granite": "granite", "smollm3": "smollm3", "seed_oss": "seed_oss",
              "gemma2": "gemma2", "gemma3_text": "gemma3", "gpt_oss": "gpt-oss"}
-FILES = {"gpt-oss"}  # folders of these are not read
 FOLDERS = {"mistral-window", "qwen2-window", "gemma-2-plain"}  # GGUF files do not say this
 PAIRS = {"llama", "granite", "smollm3"}  # architectures whose GGUF files have rows of q and k in rotary pairs
 

@@ -1,4 +1,4 @@
-"""packed.py - a small random Llama, or Qwen3-MoE, whose matrices are quantised, in each layout that Hugging Face folders
+"""packed.py - a small random Llama, Qwen3-MoE, or gpt-oss, whose matrices are quantised, in each layout that Hugging Face folders
 have, and the same model in f32. Codes, zeros and scales are drawn; numbers are computed element by element. Standard
 library only.
 
@@ -13,6 +13,8 @@ import families
 LLAMA = families.family("llama", 1, 192, 2, 1, 64, 160)
 MOE = families.family("qwen3_moe", 1, 64, 2, 1, 32, 96, num_experts=4, num_experts_per_tok=2, norm_topk_prob=True,
                       moe_intermediate_size=32)
+GPT_OSS = families.family("gpt_oss", 1, 64, 2, 1, 32, 32, num_local_experts=4, num_experts_per_tok=2, sliding_window=33,
+                          attention_bias=True, layer_types=["sliding_attention"])
 AWQ = [0, 2, 4, 6, 1, 3, 5, 7]  # the row in each place of a word
 GROUP = 32
 
@@ -200,6 +202,7 @@ LAYOUTS = {  # name: quantization_config, maker
     "mxfp4": (compressed(4, "float", "group", 32), fp4(".weight_packed", ".weight_scale")),
     "mxfp4-quark": ({"quant_method": "quark"}, fp4(".weight", ".weight_scale")),
     "mxfp4-blocks": ({"quant_method": "mxfp4"}, fp4("_blocks", "_scales")),
+    "mxfp4-gpt-oss": ({"quant_method": "mxfp4"}, fp4("_blocks", "_scales")),
 }
 
 
@@ -230,8 +233,27 @@ def together(experts):
             for end, (dtype, shape, _) in experts[0].items()}
 
 
+def gpt_oss(name):
+    """The same as model(): its matrices of experts are rows of what they give in blocks, and columns in f32."""
+    make = LAYOUTS[name][1]
+    packed, plain, numbers = {}, {}, {}
+    for tensor, shape in families.matrices(GPT_OSS):
+        values = families.numbers("packed", tensor, shape)
+        if tensor.endswith("_proj"):
+            E, columns, rows = shape
+            experts = [make(random.Random(f"{name} {tensor} {e}"), rows, columns) for e in range(E)]
+            packed |= {tensor + end: part for end, part in together([parts for parts, _ in experts]).items()}
+            values = numbers[tensor] = [own[r * columns + c] for _, own in experts for c in range(columns) for r in range(rows)]
+        else:
+            packed[tensor] = ("F32", list(shape), encode(values, "F32"))
+        plain[tensor] = ("F32", list(shape), encode(values, "F32"))
+    return GPT_OSS, packed, plain, numbers
+
+
 def model(name):
     """config.json, the quantised tensors, those in f32, and the numbers of all quantised matrices by name."""
+    if name == "mxfp4-gpt-oss":
+        return gpt_oss(name)
     quantisation, make = LAYOUTS[name]
     blocks = name == "mxfp4-blocks"
     config = MOE if blocks else LLAMA
@@ -273,10 +295,11 @@ def write_both(name, out):
 
 def write_seeds(out):
     """Inputs of tests/fuzz/hf_packed.c: the smallest models of all layouts."""
-    global LLAMA, MOE
+    global LLAMA, MOE, GPT_OSS
     families.VOCAB = 8
     small = {"vocab_size": 8, "tie_word_embeddings": True, "num_attention_heads": 1, "hidden_size": 32, "head_dim": 32}
     LLAMA, MOE = LLAMA | small | {"intermediate_size": 32}, MOE | small | {"num_experts": 2}
+    GPT_OSS |= small | {"num_local_experts": 2}
     for name in LAYOUTS:
         with tempfile.TemporaryDirectory() as made:
             folder = write_both(name, made)[0]
