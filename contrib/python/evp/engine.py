@@ -5,6 +5,7 @@ A row of another model, or with keys that are rotated differently, gives wrong a
 describes its engine as a Model and asks difference() before it uses a payload.
 """
 import collections
+import io
 import json
 import logging
 import os
@@ -183,6 +184,22 @@ def texts(payload, model):
     return {"model_digest": payload.text("model_digest"), "model_name": payload.text("model_name"), "cache": json.dumps(cache)}
 
 
+def noted(folder):
+    """The digest of a model that a tool of EvicPress has noted in its folder, such as /mnt/models, if its files are still
+    those (docs/formats/checkpoints.md); else None."""
+    try:
+        with io.open(os.path.join(folder, "model.evp-digest"), encoding="utf-8") as note:
+            digest, *files = note.read(1 << 20).splitlines()
+            written = os.fstat(note.fileno()).st_mtime_ns
+        for size, modified, name in (line.split(" ", 2) for line in files):
+            now = os.stat(os.path.join(folder, name))
+            if (now.st_size, now.st_mtime_ns) != (int(size), int(modified)) or now.st_ctime_ns > written:
+                return None
+        return digest if files else None
+    except (OSError, ValueError):
+        return None
+
+
 def difference(payload, model):
     """Why the payload is not one of the engine's model, as a sentence without full stop; None: it is."""
     cache = json.loads(payload.text("cache") or "null")
@@ -206,7 +223,7 @@ def difference(payload, model):
         digest = payload.text("model_digest")
         return None if digest == model.digest else f"payloads are of the model with digest {digest}, not {model.digest}"
     name = payload.text("model_name")
-    if name and model.name and _short(name) != _short(model.name):
+    if name and model.name and _short(name) != _short(model.name) and payload.text("model_digest") != noted(model.name):
         return (f"payloads are of the model '{name}', the engine's is '{model.name}': if they are the same, set model_name "
                 f"or model_digest")
     return None

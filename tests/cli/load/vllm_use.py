@@ -362,6 +362,31 @@ def drops():
     assert e.other.get_finished(set()) == (None, {"7"}) and not any(vllm_dropped._less)
 
 
+def mounts():
+    """/mnt/models is the model whose digest is noted in it."""
+    os.makedirs("models", exist_ok=True)
+    with open("models/weights", "w") as f:
+        f.write("w")
+    st = os.stat("models/weights")
+
+    def note(text):
+        time.sleep(0.05)
+        with open("models/model.evp-digest", "w") as f:
+            f.write(text)
+        return Engine(model_name=os.path.abspath("models")).ask(request("r", "c", 120))
+
+    right = f"{st.st_size} {st.st_mtime_ns} weights\n"
+    assert note("01" * 32 + "\n" + right) == (90, True)
+    for wrong in "02" * 32 + "\n" + right, "01" * 32 + "\n", "01" * 32 + "\n" + right.replace("1 ", "2 ", 1), "01" * 32 + "\nx y", "\0\n\n", "":
+        assert note(wrong) == (0, False), wrong
+    assert note("01" * 32 + "\n" + right) == (90, True)
+    time.sleep(0.05)
+    with open("models/weights", "w") as f:
+        f.write("w")
+    os.utime("models/weights", ns=(st.st_atime_ns, st.st_mtime_ns))
+    assert Engine(model_name=os.path.abspath("models")).ask(request("r", "c", 120)) == (0, False)
+
+
 def refuses():
     def refused(what, **more):
         said.clear()
@@ -506,6 +531,7 @@ writes(Engine())
 fails(Engine())
 counts()
 drops()
+mounts()
 refuses()
 late()
 print("all held")
