@@ -51,8 +51,8 @@ void engine_say_line(const struct manifest *m, const char *path, const char *nam
     json_end(&w, '}');
     json_end(&w, '}');
     buf_add_word(&word, buf_str(&text));
-    log_info("a server finds the payloads with vllm serve MODEL --kv-transfer-config %s%s (others: docs/serving.md)",
-             buf_str(&word), drops ? " --no-enable-prefix-caching" : "");
+    log_info("a server finds the payloads with vllm serve MODEL --kv-transfer-config %s (others: docs/serving.md)",
+             buf_str(&word));
     buf_release(&word);
     buf_release(&text);
     free(whole);

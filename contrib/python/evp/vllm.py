@@ -30,12 +30,14 @@ Requests with a LoRA adapter, images, prompt embeddings, or for pooling are left
 sliding windows, MLA, or more than one kind of attention, and payloads of another model: the log says so once.
 
 vLLM's prefix cache keeps loaded rows under the hashes of their tokens: prompts that share only the beginning get the
-rows of a lossy variant too. If that is not wanted, use --no-enable-prefix-caching.
+rows of a quantised variant too. If that is not wanted, use --no-enable-prefix-caching. Requests that load dropped tokens stay
+out of it, by a cache_salt of their own, which KV events show too; they load unless it has the context itself.
 
 In a MultiConnector put this connector first: vLLM takes the first one that has tokens. Give kv_load_failure_policy to
 both.
 """
 import queue
+import secrets
 import sys
 import threading
 import time
@@ -46,7 +48,7 @@ import torch
 from vllm import __version__ as vllm_version
 from vllm.distributed import get_tensor_model_parallel_rank
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (KVConnectorBase_V1, KVConnectorMetadata, KVConnectorRole,
-                                                               SupportsHMA)
+                                                               KVConnectorWorkerMetadata, SupportsHMA)
 from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
 
 import evp
@@ -92,6 +94,14 @@ class Meta(KVConnectorMetadata):
     loads: list = field(default_factory=list)
     saves: list = field(default_factory=list)
     gone: set = field(default_factory=set)  # requests that have finished or lost their blocks
+
+
+@dataclass
+class Told(KVConnectorWorkerMetadata):
+    no_drop: str     # why this worker cannot serve variants with dropped tokens
+
+    def aggregate(self, other):
+        return self
 
 
 class Stats(KVConnectorStats):
@@ -200,10 +210,8 @@ def unable_to_drop(config):
     parallel = config.parallel_config
     if not vllm_dropped.registered():
         return "evp's plugin for vLLM is not loaded: install evp with pip, and look at VLLM_PLUGINS"
-    if config.cache_config.enable_prefix_caching:
-        return "vLLM's prefix cache would give their pages to other prompts: use --no-enable-prefix-caching"
     if config.speculative_config is not None:
-        return "the drafter does not know of dropped tokens"
+        return "speculative decoding does not know of dropped tokens"
     if max(getattr(parallel, name, 1) for name in ("decode_context_parallel_size", "prefill_context_parallel_size")) > 1:
         return "with context parallelism a request's length is counted elsewhere"
     return None
@@ -220,7 +228,9 @@ class Scheduler:
         self.found = {}    # request -> (changes seen, namespace, Prefix or None) of waiting requests
         self.tried = {}    # request -> its preemptions when it was loaded: what failed is not tried again
         self.pending = []  # loads for the next step
+        self.unheld = set()  # requests whose longest placed prefix is in a form that cannot be loaded
         self.pool, self.held, self.let_go = None, {}, []  # blocks marked in vllm_dropped, and those of the step before
+        self.salts = {}    # request with dropped tokens -> its cache_salt, which _rehash() replaced
         self.changes, self.opening, self.wake = 0, {}, threading.Event()
         self.misses, self.stats = engine.Misses(), Stats()
         self.unknown = {}  # salt without contexts -> when it was looked up
@@ -233,11 +243,16 @@ class Scheduler:
             engine.once(f"what is computed is not stored: {self.no_store}")
         self.model, self.serves = engine_model(config, settings), True  # model: until a payload was compared with it
         self._judge(unfit(kv_cache_config))
-        self.no_drop = unable_to_drop(config) if settings.dropped else "the setting 'dropped' is not true"
-        if settings.dropped and self.no_drop:
-            engine.once(f"variants with dropped tokens are not loaded: {self.no_drop}")
+        self.no_drop = None if settings.dropped else "the setting 'dropped' is not true"
+        if settings.dropped:
+            self.cannot_drop(unable_to_drop(config))
         if self.serves:
             threading.Thread(target=self._watch, name="evp-watch", daemon=True).start()
+
+    def cannot_drop(self, reason):
+        if reason and not self.no_drop:
+            engine.once(f"variants with dropped tokens are not loaded: {reason}")
+            self.no_drop = reason
 
     def _judge(self, reason=None):
         """Serves nothing, for a reason, or because what is placed is of another model: one payload tells."""
@@ -306,6 +321,8 @@ class Scheduler:
         tokens = request.prompt_token_ids
         try:
             found = store.find(tokens)
+            if found and not self._usable(found.config):
+                self.unheld.add(request.request_id)
             while found and not (self._usable(found.config) and self._end(found, request)):
                 found = store.find(tokens[:found.n_tokens - 1])
             return found
@@ -320,23 +337,50 @@ class Scheduler:
             return min(found.n_tokens, request.num_tokens - 1)
         return found.n_tokens if found.n_tokens < request.num_tokens else 0  # rows do not say which token they are
 
+    def _salt(self, request):
+        return self.salts.get(request.request_id, request.cache_salt)
+
+    @staticmethod
+    def _rehash(request, salt):
+        request.cache_salt = salt
+        request.block_hashes.clear()
+        request.update_block_hashes()
+
+    def _apart(self, request):
+        """Gives a request block hashes that no other has: its blocks hold fewer rows than tokens, and nobody else may find
+        them in vLLM's prefix cache; nor may it, after a preemption, for which it gets new ones."""
+        self.salts.setdefault(request.request_id, request.cache_salt)
+        self._rehash(request, secrets.token_hex(16))
+
     def matched(self, request, computed):
+        """As get_num_new_matched_tokens(). (None, False): vLLM asks again in the next step."""
+        apart = request.request_id in self.salts
+        if apart and computed:
+            self._apart(request)
+            return None, False
+        if apart and self.tried.get(request.request_id) == request.num_preemptions:  # all of it is computed
+            self._rehash(request, self.salts.pop(request.request_id))
         if not self.serves or request.lora_request or request.mm_features or request.prompt_token_ids is None \
                 or getattr(request, "prompt_embeds", None) is not None or request.pooling_params \
                 or self.tried.get(request.request_id) == request.num_preemptions:
             return 0, False
-        store = self._store(request.cache_salt)
+        store = self._store(self._salt(request))
         if store is None:
             return None, False
         self.computed[request.request_id] = computed
         seen, _, prefix = self.found.get(request.request_id, (-1, None, None))
         if seen != self.changes:
             seen, prefix = self.changes, self._find(store, request) if store else None
-            self.found[request.request_id] = seen, request.cache_salt, prefix
-        if not prefix or computed and not engine.keeps_all(prefix.config):
-            return 0, False
-        n = max(0, self._end(prefix, request) - computed)
-        return n, n > 0
+            self.found[request.request_id] = seen, self._salt(request), prefix
+        n = self._end(prefix, request) - computed if prefix else 0
+        if n > 0 and not engine.keeps_all(prefix.config):
+            if n < self.block_size:  # vLLM has the context itself
+                return 0, False
+            if computed or not apart:
+                self._apart(request)
+            if computed:
+                return None, False
+        return max(0, n), n > 0
 
     def _mark(self, request, blocks):
         """Of a request's new blocks."""
@@ -380,7 +424,7 @@ class Scheduler:
     def _tell(self, request, blocks, found):
         """Tells of a use; returns whether its blocks are kept, until an answer says what of it to store."""
         pure, tokens = self.pure.pop(request.request_id, False), request.prompt_token_ids
-        if not self.day or not self.serves or request.cache_salt or request.lora_request or request.mm_features \
+        if not self.day or not self.serves or self._salt(request) or request.lora_request or request.mm_features \
                 or tokens is None or request.pooling_params or request.num_computed_tokens < len(tokens):
             return False
         if self.no_store or not pure or not self.texts or len(self.saving) >= HOLD:
@@ -393,19 +437,25 @@ class Scheduler:
 
     def finished(self, request, blocks):
         seen, _, prefix = self.found.pop(request.request_id, (-1, None, None))
+        unheld = request.request_id in self.unheld
+        self.unheld.discard(request.request_id)
         self.computed.pop(request.request_id, None)
         found = self.loaded.pop(request.request_id, prefix.n_tokens if prefix else 0)
         if self.tried.pop(request.request_id, None) is None:
             why = ("with a LoRA adapter" if request.lora_request else
                    "with images or the like" if request.mm_features else
-                   "of a cache_salt without anything like it" if request.cache_salt and not prefix else
+                   "of a cache_salt without anything like it" if self._salt(request) and not prefix else
                    "that vLLM's own cache had" if prefix else
+                   "placed in a form that this engine cannot hold" if unheld else
                    "of which no beginning is placed" if seen >= 0 else "that are not looked up")
             self.misses.note(why)
             self.stats.note(why)
         else:
             self.stats.note("that loaded a context")
-        return self._tell(request, blocks, found)
+        kept = self._tell(request, blocks, found)
+        if self.salts.pop(request.request_id, self) is not self:
+            self.pool.evict_blocks(set(blocks))  # so that vLLM takes these first
+        return kept
 
 
 # ---- the worker's half --------------------------------------------------------------------------------------------
@@ -422,7 +472,7 @@ class Worker:
         self.todo, self.results = queue.SimpleQueue(), queue.SimpleQueue()
         self.loading, self.gone, self.failed = set(), set(), set()
         self.to_save, self.saved, self.at, self.day = queue.SimpleQueue(), queue.SimpleQueue(), None, None
-        self.switch_s = sys.getswitchinterval()
+        self.switch_s, self.told = sys.getswitchinterval(), None
 
     def register(self, caches):
         context = self.config.compilation_config.static_forward_context
@@ -431,6 +481,9 @@ class Worker:
         self.device = next(iter(caches.values())).device
         self.stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
         vllm_dropped.prepare(self.kv_cache_config.num_blocks, self.device)
+        if self.settings.dropped and vllm_dropped.registered() and not vllm_dropped.covers(self.names):
+            self.told = Told("attention backend %s does not know of dropped tokens, %s do" % (
+                self.layers[0][1].attn_backend.get_name(), ", ".join(vllm_dropped.BACKENDS)))
         self.stores = Stores(self.settings)
         self.rows = ThreadPoolExecutor(LOADERS, "evp-rows", self.stream and (lambda: torch.cuda.set_stream(self.stream)))
         for _ in range(LOADERS):
@@ -617,6 +670,8 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
         return self.request_finished(request, block_ids[0] if block_ids else [])
 
     def update_connector_output(self, connector_output):
+        if connector_output.kv_connector_worker_meta:
+            self.scheduler.cannot_drop(connector_output.kv_connector_worker_meta.no_drop)
         for request in connector_output.finished_sending or ():
             self.scheduler.saving.pop(request, None)
 
@@ -650,6 +705,10 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
 
     def get_finished(self, finished_req_ids):
         return self.worker.finished()
+
+    def build_connector_worker_meta(self):
+        told, self.worker.told = self.worker.told, None
+        return told
 
     def get_block_ids_with_load_errors(self):
         failed, self.worker.failed = self.worker.failed, set()

@@ -5,12 +5,15 @@ expected_attention, also behind criticalkv or in a chain with a quantiser; arkv.
 the next token keeps its position T. Only the length of the request and the slots of its new tokens are smaller by T - n: a
 subclass of the engine's own attention backend subtracts it.
 
-    "kv_connector_extra_config": {"manifest": "...", "dropped": true}       and --no-enable-prefix-caching
+    "kv_connector_extra_config": {"manifest": "...", "dropped": true}
 
 vLLM loads the subclass through an entry point (vllm.general_plugins) that pip installs with evp. Where `dropped` is not
 true it does what the engine's class does. CPU_ATTN is tested. FLASH_ATTN and TRITON_ATTN were written from their source
-and have not been run; other backends compute such contexts. Not with prefix caching, speculative decoding, context
-parallelism, sliding windows or MLA. CUDA graphs are used piecewise.
+and have not been run. Other backends, FLASHINFER among them, compute such contexts, as does speculative decoding: the log says
+so once. Not with context parallelism, sliding windows or MLA. CUDA graphs are used piecewise.
+
+In vLLM's prefix cache such a request has block hashes of its own (evp.vllm): nobody finds its blocks there, and it does not use
+blocks of others.
 """
 import sys
 from copy import copy

@@ -100,7 +100,7 @@ class PromMetrics:
 
 module("vllm.distributed.kv_transfer.kv_connector.v1.metrics", KVConnectorStats=ConnectorStats, KVConnectorPromMetrics=PromMetrics)
 module("vllm.distributed.kv_transfer.kv_connector.v1.base", KVConnectorBase_V1=Base, KVConnectorMetadata=object,
-       KVConnectorRole=Role, SupportsHMA=object)
+       KVConnectorRole=Role, KVConnectorWorkerMetadata=object, SupportsHMA=object)
 
 
 class Backends(dict):
@@ -150,6 +150,7 @@ class Layer:
     def __init__(self):
         self.impl, self.kv_cache, self.slots = self, None, {}
         self.num_kv_heads = 1
+        self.attn_backend = types.SimpleNamespace(get_name=lambda: "OTHER")
 
     def do_kv_cache_update(self, layer, key, value, cache, slots):
         for i, slot in enumerate(slots):
@@ -173,7 +174,10 @@ def cache_config(*specs):
 
 class Pool(list):
     """Blocks that somebody besides their request holds."""
-    touch = list.extend
+    touch, evicted = list.extend, ()
+
+    def evict_blocks(self, blocks):
+        self.evicted = blocks
 
     def free_blocks(self, blocks):
         for block in blocks:
@@ -218,7 +222,10 @@ def request(name, letter, n, **more):
     ids = [1000 * ord(letter) + i for i in range(n)]
     given = dict(request_id=name, prompt_token_ids=ids, num_tokens=n, num_preemptions=0, lora_request=None, mm_features=[],
                  prompt_embeds=None, pooling_params=None, cache_salt=None)
-    return types.SimpleNamespace(**{**given, **more})
+    one = types.SimpleNamespace(block_hashes=[], **{**given, **more})
+    one.update_block_hashes = lambda: one.block_hashes.extend([f"{one.cache_salt} {i}" for i in range(n // 16)])
+    one.update_block_hashes()
+    return one
 
 
 def rows(letter, n):
@@ -326,19 +333,33 @@ def drops():
     assert BACKENDS["CPU_ATTN"].path == "evp.vllm_dropped.CPU_ATTN" and BACKENDS["OTHER"].path == "vllm's own"
     e = Engine()
     assert e.ask(a("2")) == (0, False)                           # nobody asked for it
-    for changes in ({"speculative_config": 1}, {"cache_config": types.SimpleNamespace(block_size=16, enable_prefix_caching=True)},
+    for changes in ({"speculative_config": 1},
                     {"parallel_config": types.SimpleNamespace(tensor_parallel_size=1, decode_context_parallel_size=2)}):
         assert Engine(dropped=True, changes=changes).ask(a("3")) == (0, False), changes
     e = Engine(dropped=True)
     assert e.load(a("4"), [9, 8, 7, 6]) == 50
     assert e.step() == ({"4"}, {9, 8, 7, 6})                     # another attention backend
+    e.one.update_connector_output(types.SimpleNamespace(kv_connector_worker_meta=e.other.build_connector_worker_meta(),
+                                                        finished_sending=None))
+    assert e.ask(a("4b")) == (0, False) and "backend OTHER" in said[-1] and not e.other.build_connector_worker_meta()
     vllm_dropped._layers.add("model.layers.0.attn")
     e = Engine(dropped=True)
-    assert e.ask(a("5"), 16) == (0, False) and e.ask(request("5", "a", 50)) == (0, False)
-    assert e.load(a("5"), [9, 8, 7, 6]) == 50 and e.pool == [9]
+    assert e.ask(request("50", "a", 50)) == (0, False)
+    five = a("5")
+    assert e.ask(five, 48) == (0, False) and five.cache_salt is None     # vLLM has the context itself, but for 2 tokens
+    assert e.ask(five, 16) == (None, False)                      # it has the beginning: these rows begin in another block
+    own = five.block_hashes[:]
+    assert len(own) == 3 and own[0] != "None 0" and e.ask(five) == (50, True) and five.block_hashes == own
+    assert e.load(five, [9, 8, 7, 6]) == 50 and e.pool == [9]
     assert e.step() == ({"5"}, set())
     assert sorted(e.layer.slots) == list(range(128, 137)) + list(range(144, 160))      # 25 rows
     assert vllm_dropped._less[9] == 25
+    five.num_preemptions = 1
+    assert e.ask(five, 48) == (None, False) and five.block_hashes[0] != own[0]      # its own blocks are not its prefix
+    assert e.ask(five) == (50, True)
+    e.one.scheduler.found.clear()
+    e.one.request_finished(five, [9, 8, 7])
+    assert e.pool.evicted == {9, 8, 7} and not e.one.scheduler.salts
     e.step(finished=["5"])
     assert not any(vllm_dropped._less) and e.pool == [9]         # the workers know, but this step's blocks are given out
     e.step()
@@ -360,6 +381,14 @@ def drops():
     while not e.other.worker.results.qsize() and time.monotonic() < until:
         time.sleep(0.01)
     assert e.other.get_finished(set()) == (None, {"7"}) and not any(vllm_dropped._less)
+
+
+def fails_apart():
+    """A load of dropped rows that fails: what is computed instead is anybody's."""
+    e, r = Engine(dropped=True), request("r", "a", 60)
+    e.load(r, [1, 2, 3, 4])
+    assert r.cache_salt and e.ask(r) == (0, False) and r.cache_salt is None and r.block_hashes[0] == "None 0"
+    assert not e.one.scheduler.salts
 
 
 def mounts():
@@ -491,7 +520,7 @@ def tells():
         assert e.one.has_pending_push_work()
         e.step(wait=False)
         assert not e.one.has_pending_push_work() and e.other.get_finished(set()) == (None, None)
-        e.one.update_connector_output(S(finished_sending={name}))
+        e.one.update_connector_output(S(finished_sending={name}, kv_connector_worker_meta=None))
 
     assert ends("1", "z", 60, [1, 2, 3, 4]) and told[-1] == (60, 0, True)
     e.step, step = (lambda **_: setattr(e, "sent", step_only(e))), e.step
@@ -531,6 +560,7 @@ writes(Engine())
 fails(Engine())
 counts()
 drops()
+fails_apart()
 mounts()
 refuses()
 late()

@@ -1,15 +1,16 @@
 """part_vllm.py MODEL FOLDER [MODE] - vLLM's answers from placed contexts are those of reference.py, token for token.
 
 keep: configs that keep all tokens, each alone and all at once beside requests with nothing placed, from vLLM's prefix
-cache on, and from the beginning of a context. drop: those with dropped tokens. chunks: prompts in chunks of 16 tokens.
-multi: before another connector. fp8: an fp8 cache. ranks: three of tensor parallelism. serve: the same over HTTP. Without MODE: each in its own process.
+cache on, and from the beginning of a context. drop: those with dropped tokens. share: these beside vLLM's prefix cache, which
+other requests share. speculate: with it, and without dropped tokens. backend: one that does not know of them.
+chunks: prompts in chunks of 16 tokens, without a prefix cache. multi: before another connector. fp8: an fp8 cache. ranks: three of tensor parallelism. serve: the same over HTTP. Without MODE: each in its own process.
 speed (by hand): times to the first token, computed and loaded, and an adapter's whole load beside the library's."""
 import json, os, shutil, subprocess, sys, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 from reference import NEW, chosen, compare, prompts
 
-MODES = ("keep", "drop", "chunks", "multi", "fp8", "ranks", "serve")
+MODES = ("keep", "drop", "share", "speculate", "backend", "chunks", "multi", "fp8", "ranks", "serve")
 os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_CPU_OMP_THREADS_BIND="nobind", VLLM_NO_USAGE_STATS="1",
                   VLLM_LOGGING_LEVEL=os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"))
 OURS = {"kv_connector": "EvpConnector", "kv_connector_module_path": "evp.vllm", "kv_role": "kv_consumer",
@@ -41,7 +42,6 @@ class Engine:
             shutil.copy(os.path.join(folder, f"{name}.jsonl"), self.manifest)
         transfer = transfer(self.manifest) if transfer else connector(self.manifest, dropped=dropped)
         self.llm = LLM(model, **{"dtype": "float32", "enforce_eager": True, "max_model_len": 2048, "max_num_seqs": 8,
-                                 "enable_prefix_caching": not dropped,
                                  "kv_transfer_config": KVTransferConfig(**transfer), **more})
 
     @property
@@ -152,9 +152,106 @@ def drop(model, folder):
     engine.close()
 
 
+def preempted(engine, ids, after=5):
+    """The answer to a prompt whose request loses its blocks after a few tokens."""
+    from vllm import SamplingParams
+
+    llm, core, got = engine.llm.llm_engine, engine.core, []
+    llm.add_request("preempted", {"prompt_token_ids": ids}, SamplingParams(temperature=0, max_tokens=NEW, ignore_eos=True))
+    while llm.has_unfinished_requests():
+        got += [list(out.outputs[0].token_ids) for out in llm.step()]
+        if after and got and len(got[-1]) >= after:
+            after = 0
+            request = core.running.pop()
+            core._preempt_request(request, time.monotonic())
+            check("the request was preempted", request.num_preemptions == 1)
+    return got[-1]
+
+
+def share(model, folder):
+    """Requests that load dropped rows and requests that do not, in one prefix cache."""
+    prompt, given, answers = load(folder)
+    config, engine = "snapkv:drop=0.5", Engine(model, folder, "snapkv_drop_0_5", dropped=True)
+    serves, block = engine.connector.scheduler, engine.core.block_size
+    question = min(answers[config], key=lambda q: len(prompt[q]))
+    context = question.rsplit("-", 1)[0]
+    n = len(given["contexts"][context])
+    other = next(q for q in prompt if q.startswith(context) and q != question)
+
+    def ask(what, q, placed, cached, expected=None):
+        serves.serves = placed
+        got, at = engine.ask([prompt[q]])[0]
+        check(f"{what}: {at} tokens not computed, not {cached}", at == cached)
+        check(f"{what}: the answer", expected is None or compare(got, expected)[1])
+        return {"ids": got, "margins": [1] * NEW}
+
+    plain = {}
+    for q in (question, other):
+        plain[q] = ask("nothing placed", q, False, 0)
+        engine.forget()
+    ask("dropped", question, True, n, answers[config][question])
+    check("dropped: no block stays", not len(engine.core.kv_cache_manager.block_pool.cached_block_hash_to_block))
+    ask("without placement after dropped", question, False, 0, plain[question])
+    ask("a plain prefix is shared", other, False, n // block * block, plain[other])
+    ask("and used where it has all of the context", question, True, (len(prompt[question]) - 1) // block * block,
+        plain[question])
+    engine.forget()
+    serves.serves = False
+    engine.ask([prompt[question][:300]], 1)  # two blocks
+    ask("dropped, where vLLM has its beginning", question, True, n, answers[config][question])
+    ask("the beginning is still shared", other, False, 300 // block * block, plain[other])
+    engine.forget()
+    serves.serves = True
+    check("dropped, preempted", compare(preempted(engine, prompt[question]), answers[config][question])[1])
+    engine.ask([prompt[question][:40]], 3)  # the steps in which vLLM takes the last blocks back
+    check("blocks are left", engine.blocks_in_use() == 0 and not serves.salts)
+    os.rename(folder + "/tiers/snapkv_drop_0_5", folder + "/tiers/away")
+    try:
+        ask("a load that fails", question, True, 0, plain[question])
+        ask("its blocks are plain", other, False, n // block * block, plain[other])
+    finally:
+        os.rename(folder + "/tiers/away", folder + "/tiers/snapkv_drop_0_5")
+    print(f"vllm: {context}: dropped rows and a shared prefix cache, beside each other and after a preemption", flush=True)
+    engine.close()
+
+
+def computed(engine, what, prompt):
+    """That dropped rows are not loaded."""
+    got = []
+    for engine.connector.scheduler.serves in False, True:
+        got += engine.ask([prompt])
+        engine.forget()
+    check(f"{what}: {[cached for _, cached in got]} tokens not computed, or two answers", got[0] == got[1] and got[0][1] == 0)
+
+
+def speculate(model, folder):
+    prompt, given, answers = load(folder)
+    engine = Engine(model, folder, "snapkv_drop_0_5", dropped=True, speculative_config={
+        "method": "ngram", "num_speculative_tokens": 3, "prompt_lookup_max": 4})
+    check("speculative decoding is named", "speculative decoding" in engine.connector.scheduler.no_drop)
+    computed(engine, "speculative decoding, dropped tokens", prompt[next(iter(answers["snapkv:drop=0.5"]))])
+    engine.use("none")
+    question = next(iter(answers["none"]))
+    print("vllm: speculative decoding:", compare_all("none", {question: engine.ask([prompt[question]])[0]}, prompt, given, answers),
+          flush=True)
+    engine.close()
+
+
+def backend(model, folder):
+    from evp import vllm_dropped
+
+    prompt, _, answers = load(folder)
+    vllm_dropped.covers = lambda names: False
+    engine = Engine(model, folder, "snapkv_drop_0_5", dropped=True)
+    computed(engine, "another backend", prompt[next(iter(answers["snapkv:drop=0.5"]))])
+    check("the backend is named", "CPU_ATTN" in engine.connector.scheduler.no_drop)
+    print("vllm: other attention backends are refused dropped tokens, by name", flush=True)
+    engine.close()
+
+
 def chunks(model, folder):
     prompt, given, answers = load(folder)
-    engine = Engine(model, folder, "snapkv_drop_0_5", dropped=True, max_num_batched_tokens=16)
+    engine = Engine(model, folder, "snapkv_drop_0_5", dropped=True, max_num_batched_tokens=16, enable_prefix_caching=False)
     for config in ("snapkv:drop=0.5", "none"):
         engine.use(file_name(config))
         some = chosen(config, given["questions"])[:2]
@@ -214,7 +311,7 @@ def serve(model, folder):
     transfer = json.dumps(connector(os.path.join(folder, "snapkv_drop_0_5.jsonl"), dropped=True))
     server = subprocess.Popen([sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", model, "--dtype",
                                "float32", "--enforce-eager", "--max-model-len", "2048", "--host", "127.0.0.1", "--port",
-                               str(port), "--no-enable-prefix-caching", "--kv-transfer-config", transfer])
+                               str(port), "--kv-transfer-config", transfer])
     url = f"http://127.0.0.1:{port}"
     try:
         for _ in range(300):
