@@ -32,6 +32,7 @@ sliding windows, MLA, or more than one kind of attention, and payloads of anothe
 vLLM's prefix cache keeps loaded rows under the hashes of their tokens: prompts that share only the beginning get the
 rows of a quantised variant too. If that is not wanted, use --no-enable-prefix-caching. Requests that load dropped tokens stay
 out of it, by a cache_salt of their own, which KV events show too; they load unless it has the context itself.
+With --kv-events-config routers are told what is placed, see evp.vllm_events.
 
 In a MultiConnector put this connector first: vLLM takes the first one that has tokens. Give kv_load_failure_policy to
 both.
@@ -54,6 +55,7 @@ from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorProm
 import evp
 from evp import engine, vllm_dropped
 from evp.day import Day
+from evp.vllm_events import Events
 
 TESTED = "0.32"  # version of vLLM
 LOADERS = 4      # loads at once, and threads of a worker that share the layers of them all
@@ -246,6 +248,8 @@ class Scheduler:
         self.no_drop = None if settings.dropped else "the setting 'dropped' is not true"
         if settings.dropped:
             self.cannot_drop(unable_to_drop(config))
+        told = config.kv_events_config
+        self.events = Events(config) if told and told.enable_kv_cache_events else None
         if self.serves:
             threading.Thread(target=self._watch, name="evp-watch", daemon=True).start()
 
@@ -278,6 +282,8 @@ class Scheduler:
             if changes:
                 self._judge()
             self.changes += changes
+            if self.events and self.serves:
+                self.events.update(self.stores.get(None), self._usable, changes > 0)
             self.misses.say()
 
     def _look(self, salt):
@@ -689,8 +695,11 @@ class EvpConnector(KVConnectorBase_V1, SupportsHMA):
     def build_prom_metrics(cls, vllm_config, metric_types, labelnames, per_engine_labelvalues):
         return Metrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
 
-    def has_pending_push_work(self):
-        return bool(self.scheduler.asked)  # so an engine without requests goes on until it has the answer
+    def take_events(self):
+        return self.scheduler.events.take() if self.scheduler.events else ()
+
+    def has_pending_push_work(self):  # an engine without requests goes on, for an answer, or to publish
+        return bool(self.scheduler.asked or self.scheduler.events and self.scheduler.events.events)
 
     # in each worker
     def register_kv_caches(self, kv_caches):

@@ -103,6 +103,30 @@ module("vllm.distributed.kv_transfer.kv_connector.v1.base", KVConnectorBase_V1=B
        KVConnectorRole=Role, KVConnectorWorkerMetadata=object, SupportsHMA=object)
 
 
+class Event:
+    def __init__(self, **members):
+        self.__dict__.update(members)
+
+
+class BlockStored(Event):
+    pass
+
+
+class BlockRemoved(Event):
+    pass
+
+
+def hash_block_tokens(hash_fn, before, tokens):
+    assert type(tokens) is list
+    return hash_fn((before, tokens))
+
+
+module("vllm.utils")
+module("vllm.utils.hashing", get_hash_fn_by_name=lambda name: lambda what: f"{name} {what}")
+module("vllm.distributed.kv_events", MEDIUM_STORAGE="STORAGE", BlockStored=BlockStored, BlockRemoved=BlockRemoved)
+KV_CACHE_UTILS = module("vllm.v1.core.kv_cache_utils", hash_block_tokens=hash_block_tokens, maybe_convert_block_hash=lambda one: one)
+
+
 class Backends(dict):
     __members__ = property(lambda self: self)
 
@@ -121,6 +145,7 @@ class Backend:
 BACKENDS = Backends(CPU_ATTN=Backend("vllm's own"), OTHER=Backend("vllm's own"))
 for name in "vllm.v1", "vllm.v1.attention", "vllm.v1.attention.backends":
     module(name)
+module("vllm.v1.core", kv_cache_utils=KV_CACHE_UTILS)
 module("vllm.v1.attention.backends.registry", AttentionBackendEnum=BACKENDS,
        register_backend=lambda backend, path: setattr(backend, "path", path))
 
@@ -163,7 +188,7 @@ def config(extra, layer=None, **more):
     model = S(hf_text_config=hf, get_head_size=lambda: 64, get_total_num_kv_heads=lambda: 1, dtype="float32", model="/m/tiny")
     out = S(kv_transfer_config=S(kv_connector_extra_config=extra, kv_load_failure_policy="recompute"), model_config=model,
             cache_config=S(block_size=16, enable_prefix_caching=False), parallel_config=S(tensor_parallel_size=1),
-            speculative_config=None, compilation_config=S(static_forward_context={"model.layers.0.attn": layer}))
+            speculative_config=None, kv_events_config=None, compilation_config=S(static_forward_context={"model.layers.0.attn": layer}))
     out.__dict__.update(more)
     return out
 
@@ -391,6 +416,44 @@ def fails_apart():
     assert not e.one.scheduler.salts
 
 
+def events():
+    """What routers are told: the blocks of what this engine can load, once, with their tokens."""
+    S = types.SimpleNamespace
+    KV_CACHE_UTILS.NONE_HASH = b""
+    changes = {"cache_config": S(block_size=16, enable_prefix_caching=True, prefix_caching_hash_algo="sha"),
+               "kv_events_config": S(enable_kv_cache_events=True)}
+    e, got = Engine(changes=changes), []
+
+    def told(n):
+        until = time.monotonic() + 60
+        while len(got) < n and time.monotonic() < until:
+            got.extend(e.one.take_events())
+            time.sleep(0.05)
+        return got
+
+    told(4)
+    time.sleep(1.5)
+    letter = {100 // 16: "a", 200 // 16: "b", 90 // 16: "c", 40 // 16: "d"}      # a2 has dropped tokens
+    assert sorted(len(one.block_hashes) for one in told(4)) == sorted(letter)
+    for one in got:
+        n = len(one.block_hashes)
+        tokens = request("", letter[n], 16 * n).prompt_token_ids
+        assert one.token_ids == tokens and one.medium == "STORAGE" and one.ownership in ("dram", "ssd") and one.block_size == 16
+        assert one.block_hashes[0] == f"sha {(None, tokens[:16])}" and one.block_hashes[1] == f"sha {(one.block_hashes[0], tokens[16:32])}"
+    told_by = e.one.scheduler.events
+    tier, first = next((tier, hashes) for (_, tier), hashes in told_by.told.items() if len(hashes) > 3)
+    assert not e.one.has_pending_push_work()
+    shared = first[:3]
+    told_by.told["x", tier] = shared
+    told_by.owners.update((one, tier) for one in shared)
+    nothing = S(list=lambda: [])
+    told_by.update(nothing, None, True)
+    assert e.one.has_pending_push_work()
+    gone = list(e.one.take_events())
+    assert {type(one) for one in gone} == {BlockRemoved} and sum(len(one.block_hashes) for one in gone) == 25 and not told_by.owners
+    assert len({one for event in gone for one in event.block_hashes}) == 25          # a block of two contexts goes with the last
+
+
 def mounts():
     """/mnt/models is the model whose digest is noted in it."""
     os.makedirs("models", exist_ok=True)
@@ -561,6 +624,7 @@ fails(Engine())
 counts()
 drops()
 fails_apart()
+events()
 mounts()
 refuses()
 late()

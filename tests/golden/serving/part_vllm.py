@@ -2,15 +2,15 @@
 
 keep: configs that keep all tokens, each alone and all at once beside requests with nothing placed, from vLLM's prefix
 cache on, and from the beginning of a context. drop: those with dropped tokens. share: these beside vLLM's prefix cache, which
-other requests share. speculate: with it, and without dropped tokens. backend: one that does not know of them.
-chunks: prompts in chunks of 16 tokens, without a prefix cache. multi: before another connector. fp8: an fp8 cache. ranks: three of tensor parallelism. serve: the same over HTTP. Without MODE: each in its own process.
+other requests share. speculate: with it, and without dropped tokens. backend: one that does not know of them. events: what
+routers are told. chunks: prompts in chunks of 16 tokens, without a prefix cache. multi: before another connector. fp8: an fp8 cache. ranks: three of tensor parallelism. serve: the same over HTTP. Without MODE: each in its own process.
 speed (by hand): times to the first token, computed and loaded, and an adapter's whole load beside the library's."""
 import json, os, shutil, subprocess, sys, time
 
 sys.path[0] = os.path.dirname(os.path.abspath(__file__))
 from reference import NEW, chosen, compare, prompts
 
-MODES = ("keep", "drop", "share", "speculate", "backend", "chunks", "multi", "fp8", "ranks", "serve")
+MODES = ("keep", "drop", "share", "speculate", "backend", "events", "chunks", "multi", "fp8", "ranks", "serve")
 os.environ.update(VLLM_CPU_KVCACHE_SPACE="1", VLLM_CPU_OMP_THREADS_BIND="nobind", VLLM_NO_USAGE_STATS="1",
                   VLLM_LOGGING_LEVEL=os.environ.get("VLLM_LOGGING_LEVEL", "ERROR"))
 OURS = {"kv_connector": "EvpConnector", "kv_connector_module_path": "evp.vllm", "kv_role": "kv_consumer",
@@ -246,6 +246,41 @@ def backend(model, folder):
     computed(engine, "another backend", prompt[next(iter(answers["snapkv:drop=0.5"]))])
     check("the backend is named", "CPU_ATTN" in engine.connector.scheduler.no_drop)
     print("vllm: other attention backends are refused dropped tokens, by name", flush=True)
+    engine.close()
+
+
+def events(model, folder):
+    """Routers are told of placed contexts with the hashes of vLLM's own events."""
+    from vllm.config import KVEventsConfig
+    from vllm.distributed.kv_events import BlockRemoved, BlockStored
+
+    prompt, given, answers = load(folder)
+    engine, said = Engine(model, folder, None, kv_events_config=KVEventsConfig(enable_kv_cache_events=True, publisher="null")), []
+    engine.core.kv_event_publisher.publish = lambda batch: said.extend(batch.events)
+    engine.use("none")
+    question = next(iter(answers["none"]))
+    context = given["contexts"][question.rsplit("-", 1)[0]]
+    n, until = len(context) // engine.core.block_size, time.monotonic() + 60
+    while not engine.connector.has_pending_push_work() and time.monotonic() < until:
+        time.sleep(0.1)
+    engine.ask([prompt[question]], 1)
+    by = {medium: [e for e in said if isinstance(e, BlockStored) and e.medium == medium] for medium in ("GPU", "STORAGE")}
+    check(f"{len(by['STORAGE'])} contexts are told", len(by["STORAGE"]) == len(given["contexts"]))
+    told = next((e for e in by["STORAGE"] if e.token_ids == context[:len(e.token_ids)]), None)
+    own = [one for e in by["GPU"] for one in e.block_hashes]
+    check("the hashes are vLLM's", told and len(told.block_hashes) == n and own[:n] == told.block_hashes and told.ownership == "disk")
+    with open(os.path.join(folder, "none.jsonl")) as f, open(os.path.join(folder, "empty.jsonl"), "w") as to:
+        to.write(f.read().replace("tiers/none", "tiers/empty"))
+    os.makedirs(os.path.join(folder, "tiers", "empty"), exist_ok=True)
+    said.clear()
+    engine.use("empty")
+    until = time.monotonic() + 60
+    while not said and time.monotonic() < until:
+        engine.ask([[1, 2, 3]], 1)
+    gone = {one for e in said if isinstance(e, BlockRemoved) and e.medium == "STORAGE" for one in e.block_hashes}
+    check("all are told to be gone", gone == {one for e in by["STORAGE"] for one in e.block_hashes})
+    print(f"vllm: events: {len(by['STORAGE'])} contexts told to routers, with the hashes of vLLM's own events", flush=True)
+    os.rmdir(os.path.join(folder, "tiers", "empty"))
     engine.close()
 
 
