@@ -348,8 +348,8 @@ install-share: $(MANS) install-completion
 	install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/evp
 	install -m 644 $(MANS) $(DESTDIR)$(PREFIX)/share/man/man1
 	install -m 644 formats/manifest.schema.json contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron \
-	  contrib/nightly/evp-nightly.logrotate contrib/nightly/nightly.sh contrib/monitoring/dashboard.json \
-	  contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
+	  contrib/nightly/evp-nightly.logrotate contrib/monitoring/dashboard.json contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
+	install -m 755 contrib/nightly/nightly.sh $(DESTDIR)$(PREFIX)/share/evp
 install-completion:
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
@@ -374,6 +374,17 @@ install-lib: $B/libevicpress.so $(MEDIA)
 dist:
 	$(Q)mkdir -p dist && git archive --prefix=evicpress-$(VERSION)/ HEAD | gzip -9n >dist/evicpress-$(VERSION).tar.gz
 	$(Q)scripts/spdx dist/evicpress-$(VERSION).tar.gz $(VERSION) >dist/evicpress-$(VERSION).spdx.json
+
+## deb: dist/evicpress_VERSION_ARCH.deb of HEAD, for the Debian release of this machine
+.PHONY: deb
+DEB := build/deb/evicpress-$(VERSION)
+deb: dist
+	$(Q)rm -rf build/deb dist/*.deb && mkdir -p build/deb && tar -xzf dist/evicpress-$(VERSION).tar.gz -C build/deb
+	$(Q)cp -r contrib/debian $(DEB) && printf '%s\n' "evicpress ($(VERSION)-1~$$(. /etc/os-release && echo $$ID$$VERSION_ID)) unstable; urgency=medium" '' \
+	  '  * The changes are in changelog.gz.' '' " -- $$(sed -n 's/^Maintainer: //p' contrib/debian/control)  $$(git log -1 --format=%cD)" \
+	  >$(DEB)/debian/changelog
+	$(Q)cd $(DEB) && env -u MAKEFLAGS DEB_BUILD_OPTIONS=noautodbgsym dpkg-buildpackage -b -us -uc
+	$(Q)cp build/deb/*.deb dist
 
 include contrib/python/wheel.mk
 
