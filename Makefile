@@ -295,6 +295,12 @@ oracles: all $(TEST_TOOLS)
 FUZZ_SECONDS ?= 60
 fuzz:
 	$(Q)tests/fuzz/explore $(FUZZ_SECONDS) $(FUZZ)
+## mutate: which wrong lines of C the tests see, FAULTS (200) in each of MUTATE="base planner"
+MUTATE ?= base
+FAULTS ?= 200
+.PHONY: mutate
+mutate: $(CHECKED)
+	$(Q)tests/mutate $(MUTATE) --faults $(FAULTS)
 ## bench: speed compared with peers, as ratios (installs them into build/venv)
 bench: all
 	$(Q)tests/bench/run $B
