@@ -13,15 +13,20 @@
 #include <string.h>
 
 static struct {
-    const char *output;
+    const char *output, *at_quality;
+    double max_ttft;
     bool svg;
     struct opt_common common;
-} cfg;
+} cfg = { .max_ttft = -1 };
 
 static const struct opt opts[] = {
     OPT_HEAD("Output"),
     OPT_STREAM(&cfg.output, "FILE"),
     OPT_BOOL(0, "svg", &cfg.svg, "write the figure of TTFT against quality alone, as SVG, in place of the page"),
+    OPT_WORDS(0, "at-quality", &cfg.at_quality,
+              "write what each kind of policy of a replay brings at these qualities, as a table, in place of the page"),
+    OPT_PERIOD(0, "max-ttft", &cfg.max_ttft, "SECONDS", 0, 1e6,
+               "tell the highest rate at which TTFT is at most this, in the table of --at-quality"),
     OPT_COMMON(&cfg.common),
     OPT_DONE,
 };
@@ -46,11 +51,16 @@ static const struct tool tool = {
         "Its tables say how the tiers are filled, how good each config is, and where each context went and why. "
         "Examples show what changed in the answers.\n"
         "\n"
+        "--at-quality reads the table of evp-replay alone: at a quality, the TTFT of each kind of policy (lru+kivi, "
+        "night ...), between the points of its configs or alphas, and the highest of the rates at which it is at most "
+        "--max-ttft (docs/formats/replay.md).\n"
+        "\n"
         "It needs no other file and no network, has a light and a dark look, contains your questions and answers, and "
         "is smaller than 2 MB: of more than about seven thousand contexts it lists the most used.",
     .examples = "  evp-report table.h5 manifest.jsonl sweep/frontier.tsv -o report.html\n"
                 "  evp-report profile.h5 >report.html\n"
-                "  evp-report sweep/manifest-10.jsonl sweep/frontier.tsv --svg -o gain.svg\n",
+                "  evp-report sweep/manifest-10.jsonl sweep/frontier.tsv --svg -o gain.svg\n"
+                "  evp-report replay.tsv --at-quality .9,.95 --max-ttft 300ms >equal.tsv\n",
 };
 
 struct inputs {
@@ -108,6 +118,21 @@ static int read_input(struct inputs *in, const char *path, struct err *err)
     }
 }
 
+static int write_at_quality(const struct inputs *in, struct buf *out, struct err *err)
+{
+    struct report_at at = { .max_s = cfg.max_ttft };
+
+    at.n = parse_list(cfg.at_quality, at.quality, REPORT_QUALITIES);
+    if (cfg.svg)
+        return err_set(err, ERR_USAGE, "--at-quality is a table, --svg a figure; give one of them");
+    if (at.n < 1)
+        return err_set(err, ERR_USAGE, "--at-quality '%s' is not a list of at most %d numbers", cfg.at_quality,
+                       REPORT_QUALITIES);
+    if (!in->has_replay)
+        return err_set(err, ERR_USAGE, "--at-quality needs the table of evp-replay");
+    return report_at_quality(&in->replay, &at, out, err);
+}
+
 static int write_page(const struct buf *html, struct err *err)
 {
     if (cfg.output && strcmp(cfg.output, "-") != 0)
@@ -121,6 +146,8 @@ static int run(char **path, int n, struct err *err)
     struct buf html = { 0 };
     int code = 0;
 
+    if (cfg.max_ttft >= 0 && !cfg.at_quality)
+        code = err_set(err, ERR_USAGE, "--max-ttft needs --at-quality");
     for (int i = 0; i < n && !code; i++)
         code = read_input(&in, path[i], err);
     struct report r = { .table = in.has_table ? &in.table : NULL,
@@ -130,7 +157,9 @@ static int run(char **path, int n, struct err *err)
                         .receipt = in.has_receipt ? &in.receipt : NULL,
                         .replay = in.has_replay ? &in.replay : NULL };
     if (!code)
-        code = cfg.svg ? report_write_svg(&r, &html, err) : report_write(&r, &html, err);
+        code = cfg.at_quality ? write_at_quality(&in, &html, err)
+               : cfg.svg      ? report_write_svg(&r, &html, err)
+                              : report_write(&r, &html, err);
     if (!code)
         code = write_page(&html, err);
     if (!code)

@@ -40,6 +40,22 @@ int report_write(const struct report *r, struct buf *html, struct err *err) MUST
  * that compares its plan with others. */
 int report_write_svg(const struct report *r, struct buf *svg, struct err *err) MUST_CHECK;
 
+enum { REPORT_QUALITIES = 64 };
+
+/* Where a replay is read. */
+struct report_at {
+    double quality[REPORT_QUALITIES];
+    int n;
+    double max_s; // negative: none
+};
+
+/* Adds what each kind of policy of a replay brings at some qualities: a table, tab-separated, a line for each quality,
+ * rate and kind, in this order. Policies are of one kind that differ in the parameters of their config or the name of
+ * their manifest. TTFT lies on the lower convex hull of the kind's points, as a mix of two policies' does; "-": none is
+ * so good. docs/formats/replay.md has the columns. ERR_FORMAT: more than 4,096 lines. */
+int report_at_quality(const struct tsv *replay, const struct report_at *at, struct buf *out,
+                      struct err *err) MUST_CHECK;
+
 /* What caches of some size cost, and bring (evp-gain --sweep). */
 struct report_size {
     char name[96];
