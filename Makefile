@@ -67,7 +67,7 @@ MEDIA := $(MEDIUM_NAMES:%=$B/evp-%.so)
 FUZZ  := $(filter-out replay,$(patsubst tests/fuzz/%.c,%,$(wildcard tests/fuzz/*.c)))
 
 ## all: every tool, libevicpress, its media, the cuda backend if there is an nvcc, into build/release
-.PHONY: all study check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
+.PHONY: all study figures check check-layers check-format check-unit check-cli check-fuzz clean demo bench format fuzz help install \
         man setup test oracles FORCE
 all: $(TOOLS) $B/libevicpress.so $(MEDIA) $(PLUGIN)
 
@@ -309,6 +309,9 @@ STUDY_ZIP ?= ../shared/datasets/longbench_subset.zip
 STUDY_TEXTS ?= 3
 study: all
 	$(Q)EVP_STUDY_TEXTS=$(STUDY_TEXTS) tests/bench/study $B $(STUDY_ZIP) build/study docs $(STUDY_MODELS)
+## figures: the papers' figures (docs/paper.md) from the recorded answers of `make study`; minutes
+figures: all
+	$(Q)tests/bench/figures $B docs/study docs
 
 include tests/cuda/rules.mk
 
