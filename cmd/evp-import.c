@@ -3,15 +3,18 @@
  * Reads everything before it writes the first context (rows with the same text become one context), so a damaged input
  * leaves no output, not even on standard output. A reader of the stream sees its end line, or knows that it was cut.
  */
+#include "base/file.h"
 #include "base/log.h"
 #include "cmd/options.h"
 #include "base/rows.h"
+#include "base/utf8.h"
 #include "cmd/import_requests.h"
 #include "show/model_say.h"
 #include "cmd/next.h"
 #include "cmd/request_logs.h"
 #include "cmd/summary.h"
 #include "datasets/import.h"
+#include "datasets/ruler.h"
 #include "datasets/select.h"
 #include "engine/model/model.h"
 #include "engine/tokens/chat.h"
@@ -24,7 +27,7 @@
 
 static struct {
     struct opt_list dataset;
-    int limit, seed, min_tokens, max_tokens;
+    int limit, seed, min_tokens, max_tokens, ruler;
     const char *model, *chat, *output;
     bool requests, hash_ids, halves, partial;
     int min_uses, top, per_context;
@@ -42,6 +45,9 @@ static const struct opt opts[] = {
     OPT_HEAD("Model, to count tokens"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
+    OPT_HEAD("RULER"),
+    OPT_NUM(0, "ruler", &cfg.ruler, RULER_TOKENS_MIN, RULER_TOKENS_MAX,
+            "make RULER's tasks, with prompts of up to N tokens; the inputs are its essays"),
     OPT_HEAD("Request logs"),
     OPT_BOOL(0, "requests", &cfg.requests, "the inputs are logs of requests to a model; --output names a folder"),
     OPT_PARTIAL(&cfg.partial),
@@ -80,6 +86,10 @@ static const struct tool tool = {
         "--limit takes the first contexts, with --seed random ones. With --model, --min-tokens or --max-tokens the "
         "tokens of each context are counted and written into its row.\n"
         "\n"
+        "With --ruler rows of RULER's generated tasks are made instead of read, --limit (500) of each task or of those "
+        "of --dataset. Without INPUT, tasks that hide needles in essays are not made. docs/texts.md tells how the rows "
+        "differ from the published ones.\n"
+        "\n"
         "With --requests the inputs are logs of OpenAI bodies from vLLM, SGLang, LiteLLM, nginx or batch files "
         "(docs/requests.md), compressed or not. Beginnings shared by several prompts become contexts, with their "
         "questions and an access log: contexts.jsonl, questions.jsonl and access.jsonl in the folder --output.\n"
@@ -93,6 +103,7 @@ static const struct tool tool = {
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
                 "  evp-import /usr/share/common-licenses >contexts.jsonl\n"
+                "  evp-import --ruler 4096 essays.txt --dataset niah_multikey_1,vt --limit 20 -o contexts.jsonl\n"
                 "  evp-import --requests proxy.log --min-tokens 512 --half-life 72 -o mine\n",
 };
 
@@ -138,6 +149,16 @@ static int count_next(void *arg, struct context *c, struct err *err)
     return count_tokens(arg, c, err);
 }
 
+static int64_t count_text(void *arg, const char *text, struct err *err)
+{
+    struct tokens ids = { 0 };
+    int code = tokenizer_encode(((struct counter *)arg)->tokenizer, text_view_of(text), SPECIAL_AS_TEXT, &ids, err);
+
+    int64_t n = code ? code : ids.n;
+    tokens_release(&ids);
+    return n;
+}
+
 /* ---- choosing ------------------------------------------------------------- */
 
 /* Refuses a wanted dataset that the input does not have: it may be misspelt. */
@@ -161,7 +182,7 @@ static int check_wanted(const struct import *im, struct err *err)
 
 static int choose(struct import *im, struct counter *counter, struct err *err)
 {
-    bool counted = cfg.model || cfg.min_tokens || cfg.max_tokens;
+    bool counted = cfg.model || cfg.ruler || cfg.min_tokens || cfg.max_tokens;
     struct selection s = {
         .limit = cfg.limit,
         .sampled = cfg.seed >= 0,
@@ -174,7 +195,7 @@ static int choose(struct import *im, struct counter *counter, struct err *err)
 
     if (im->contexts.n == 0)
         return err_set(err, ERR_FORMAT, "the input holds no contexts");
-    if (counted && counter_open(counter, err))
+    if (counted && !counter->tokenizer && counter_open(counter, err))
         return err->code;
     if (counted)
         progress_begin("contexts counted", 0);
@@ -270,14 +291,38 @@ static int import_all(struct import *im, char **path, int n, struct err *err)
     return 0;
 }
 
+/* The inputs are essays. */
+static int make_rows(struct import *im, char **path, int n, struct counter *counter, struct err *err)
+{
+    struct buf essay = { 0 };
+    int code = counter_open(counter, err);
+
+    for (int i = 0; i < n && !code; i++) {
+        code = file_read(&essay, path[i], CONTEXT_MAX_TEXT, err);
+        if (!code && (strlen(buf_str(&essay)) < essay.n || !utf8_valid(essay.at, essay.n)))
+            code = err_set(err, ERR_FORMAT, "'%s' is not a text in UTF-8", path[i]);
+    }
+    struct ruler r = { .tokens = cfg.ruler,
+                       .rows = cfg.limit ? cfg.limit : RULER_ROWS,
+                       .seed = cfg.seed > 0 ? (uint64_t)cfg.seed : 0,
+                       .essay = buf_str(&essay),
+                       .count = count_text,
+                       .arg = counter };
+    if (!code)
+        code = ruler_make(im, &r, err);
+    buf_release(&essay);
+    return code;
+}
+
 enum { MIN_BYTES = 1024 }; // of a shared prefix of prompts, if tokens are not counted
 
 static int check_requests(struct err *err)
 {
     if (!cfg.output || strcmp(cfg.output, "-") == 0)
         return err_set(err, ERR_USAGE, "--requests writes three files and needs --output, the name of their folder");
-    if (cfg.limit)
-        return err_set(err, ERR_USAGE, "--limit excludes --requests; use --top");
+    if (cfg.limit || cfg.ruler)
+        return err_set(err, ERR_USAGE, "--%s excludes --requests%s", cfg.ruler ? "ruler" : "limit",
+                       cfg.ruler ? "" : "; use --top");
     return 0;
 }
 
@@ -330,7 +375,9 @@ static int run(int argc, char **argv, int first, bool *partial, struct err *err)
     struct counter counter = { 0 };
     int code = 0;
 
-    if (request_logs_wanted(&im.wanted, &cfg.dataset, err) || import_all(&im, argv + first, argc - first, err) ||
+    if (request_logs_wanted(&im.wanted, &cfg.dataset, err) ||
+        (cfg.ruler ? make_rows(&im, argv + first, argc - first, &counter, err)
+                   : import_all(&im, argv + first, argc - first, err)) ||
         check_wanted(&im, err) || choose(&im, &counter, err) || write_contexts(&im, argv + 1, argc - 1, err))
         code = err->code;
     else {
