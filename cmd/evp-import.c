@@ -103,7 +103,7 @@ static const struct tool tool = {
     .examples = "  evp-import data.zip --dataset qasper,multi_news --limit 4 >contexts.jsonl\n"
                 "  evp-import data.zip --max-tokens 4096 --limit 20 --seed 1 -o contexts.jsonl\n"
                 "  evp-import /usr/share/common-licenses >contexts.jsonl\n"
-                "  evp-import --ruler 4096 essays.txt --dataset niah_multikey_1,vt --limit 20 -o contexts.jsonl\n"
+                "  evp-import --ruler 4096 essays.txt --dataset vt --limit 20 -o vt.jsonl\n"
                 "  evp-import --requests proxy.log --min-tokens 512 --half-life 72 -o mine\n",
 };
 

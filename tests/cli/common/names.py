@@ -21,7 +21,7 @@ def check(tool):
     names = {row[1] for row in table} | {"help", "usage", "version", "print-options"}
     for _, name, kind, argument, _, _ in table:
         value = GOOD.get(kind, argument.split("|")[0])
-        if name == "window":
+        if name in ("window", "ruler"):
             value = "512"
         short = name[:-1]
         if short not in names and len(short) > 1:  # one letter says nothing

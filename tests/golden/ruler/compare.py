@@ -189,8 +189,8 @@ with tempfile.TemporaryDirectory() as folder:
     for name in tasks:
         theirs = look(name, published(name, folder))
         our = look(name, mine.get(name, []))
-        report(len(our[0]) == 1 and our[0] == theirs[0], f"{tokens} {name}: templates and numbers of hidden things are RULER's")
-        if our[0] != theirs[0]:
+        report(len(our[0]) == 1 and our[0] <= theirs[0], f"{tokens} {name}: templates and numbers of hidden things are RULER's")
+        if not our[0] <= theirs[0]:  # RULER draws the same key twice now and then
             print(our[0], theirs[0], sep="\n")
         for key, values in our[1].items():
             if key == "example":  # its noise is what fits in 500 tokens, in RULER's run of all rows the same
@@ -199,6 +199,6 @@ with tempfile.TemporaryDirectory() as folder:
             p = ks_2samp(values, theirs[1][key]).pvalue
             report(p > 0.001, f"{tokens} {name}: {key} as in RULER ({len(values)} and {len(theirs[1][key])}, p = {p:.3f})")
         report(our[2] and theirs[2], f"{tokens} {name}: the answers in the text are the right ones, and score 100")
-        report(len(our[3]) == n and tokens * 0.9 <= min(our[3]) and max(our[3]) <= tokens,
+        report(len(our[3]) == n and 0.9 * min(tokens, *theirs[3]) <= min(our[3]) and max(our[3]) <= tokens,
                f"{tokens} {name}: {len(our[3])} rows of {min(our[3])} to {max(our[3])} tokens (RULER's {min(theirs[3])} to {max(theirs[3])})")
 sys.exit(failed > 0)
