@@ -1,5 +1,6 @@
-"""part_transformers.py MODEL FOLDER - the example transformers_cache.py answers over placed contexts what evp-profile
-answered over the same variants. Near ties of two tokens may fall the other way: 1 of 20 answers may differ."""
+"""part_transformers.py MODEL FOLDER [WEIGHTS CONFIG...] - the example transformers_cache.py answers over placed contexts what
+evp-profile answered over the same variants. Near ties of two tokens may fall the other way: 1 of 20 answers may differ.
+WEIGHTS is a folder with a GGUF MODEL's weights and tokenizer, for transformers, whose prompts begin with its BOS token."""
 import json, os, subprocess, sys
 
 here = os.path.dirname(os.path.abspath(__file__))
@@ -17,7 +18,8 @@ CONFIGS = ["none", "kivi:bits=4", "snapkv:drop=0.5", "snapkv:drop=0.5+kivi:bits=
 QUESTIONS = ["What is this text about?", "Which names does the text mention first?", "Summarize the text in one sentence.",
              "What happens at the end?"]
 CONTEXTS, NEW = 2, 24
-model, folder = sys.argv[1:]
+model, folder, *given = sys.argv[1:]
+weights, CONFIGS = (given[0], given[1:]) if given else (model, CONFIGS)
 os.makedirs(os.path.join(folder, "measured"))
 os.chdir(os.path.join(folder, "measured"))
 
@@ -62,8 +64,9 @@ with h5py.File("profile.h5") as f:
     digest = f.attrs["model_digest"]
 with open("prompts", "w") as f:
     f.write("".join(text[i.rsplit("-", 1)[0]].replace("{question}", q) + "\0" for i, q in zip(asked, questions)))
-prompts = [[int(i) for i in line.split()] for line in run("evp-show", "--tokenize", "prompts", model).splitlines()]
-llm, tokenizer = AutoModelForCausalLM.from_pretrained(model, dtype=torch.float32), AutoTokenizer.from_pretrained(model)
+llm, tokenizer = AutoModelForCausalLM.from_pretrained(weights, dtype=torch.float32), AutoTokenizer.from_pretrained(weights)
+begin = [tokenizer.bos_token_id] if given else []
+prompts = [begin + [int(i) for i in line.split()] for line in run("evp-show", "--tokenize", "prompts", model).splitlines()]
 failed = 0
 for config in CONFIGS:
     v, same, differs = names.index(config), 0, []
