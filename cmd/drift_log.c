@@ -1,5 +1,5 @@
-/* drift_log.c - evp-drift --served: answers from logs, compared with the uncompressed cache's by the embedder, or by the
- * facts that they keep. */
+/* drift_log.c - evp-drift --served: answers from logs, compared with the uncompressed cache's by the embedder, or by
+ * the facts that they keep. */
 #include "drift/drift_served.h"
 #include "base/log.h"
 #include "cmd/backend_say.h"

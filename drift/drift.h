@@ -60,8 +60,8 @@ struct drift {
     int per_context;     // at most so many questions
 };
 
-/* d has `facts` and the last two fields; the others are zero. ERR_FORMAT: the table has no predictions or was measured by
- * likelihood; the manifest is for another model, other tokens or other sizes. */
+/* d has `facts` and the last two fields; the others are zero. ERR_FORMAT: the table has no predictions or was measured
+ * by likelihood; the manifest is for another model, other tokens or other sizes. */
 int drift_begin(struct drift *d, const struct table *t, const struct manifest *m, struct err *err) MUST_CHECK;
 void drift_release(struct drift *d);
 

@@ -1,5 +1,5 @@
-/* drift_test.h - has the mean similarity of a context's answers, or the share of facts that they keep, fallen below what
- * the plan relies on? Arithmetic alone.
+/* drift_test.h - has the mean similarity of a context's answers, or the share of facts that they keep, fallen below
+ * what the plan relies on? Arithmetic alone.
  *
  * Null hypothesis: given everything before it, the expected similarity of a variant's answer to the uncompressed
  * cache's is at least `floor`, whatever its distribution on [0, 1]. A bet of strength b multiplies its wealth by 1 + b

@@ -1,4 +1,4 @@
-/* facts.h - the facts of an answer that another answer keeps: numbers, dates, names, whether it denies, and its conduct.
+/* facts.h - the facts of an answer that another answer keeps: numbers, dates, names, whether it denies, its conduct.
  *
  *     facts_read(&reference, &(struct facts_of){ text, cut, FACTS_DETECT }, &err);
  *     facts_read(&answer, &(struct facts_of){ other, cut, reference.language }, &err);
@@ -65,8 +65,8 @@ void facts_release(struct facts *f); // zeroed is fine
 bool facts_has(const struct facts *answer, const struct facts *reference, const struct fact *fact);
 
 /* The share of the reference's facts that the answer has, from 0 to 1; NAN: the reference has none, and nothing of its
- * conduct could be lost or was. An answer that denies, where the reference does not, has lost one fact more. ERR_FORMAT: texts so long that comparing them would
- * take minutes. */
+ * conduct could be lost or was. An answer that denies, where the reference does not, has lost one fact more.
+ * ERR_FORMAT: texts so long that comparing them would take minutes. */
 int facts_kept(const struct facts *reference, const struct facts *answer, double *share, struct err *err) MUST_CHECK;
 
 #endif
