@@ -538,7 +538,7 @@ int facts_kept(const struct facts *reference, const struct facts *answer, double
         facts++;
         kept += facts_has(answer, reference, fact);
     }
-    facts += facts && answer->denies && !reference->denies && !reference->affirms;
+    facts += answer->denies && !reference->denies && !reference->affirms;
     conduct_compare(&reference->conduct, &answer->conduct, &facts, &kept);
     if (facts)
         *share = (double)kept / facts;

@@ -65,7 +65,8 @@ void facts_release(struct facts *f); // zeroed is fine
 bool facts_has(const struct facts *answer, const struct facts *reference, const struct fact *fact);
 
 /* The share of the reference's facts that the answer has, from 0 to 1; NAN: the reference has none, and nothing of its
- * conduct could be lost or was. An answer that denies, where the reference does not, has lost one fact more.
+ * conduct could be lost or was. An answer that denies, where the reference does not, has lost one fact more, the only
+ * one if the reference has none.
  * ERR_FORMAT: texts so long that comparing them would take minutes. */
 int facts_kept(const struct facts *reference, const struct facts *answer, double *share, struct err *err) MUST_CHECK;
 

@@ -133,7 +133,7 @@ static const struct pair {
     { "\xd0\x9c\xd0\xbe\xd1\x81\xd0\xba\xd0\xb2\xd0\xb0", "x", "other: ", NAN, false },
 
     { "", "x", "", NAN, false },
-    { "It rains.", "It does not rain.", "", NAN, false },
+    { "It rains.", "It does not rain.", "", 0, false },
 
     /* what an answer does: its form */
     { "{\"it\": \"rains\"}", " {\n \"it\": \"snows\" }\n", "", 1, false },
@@ -159,7 +159,8 @@ static const struct pair {
     { "I'm sorry, but I can't do that.", "It does rain.", "can't-", 0, false },
     { "It rains.", "As an AI, I have no view of the sky.", "", 0, false },
     { "It rains in Rome.", "Unfortunately, I am unable to say that of Rome.", "Rome+", 0.5, false },
-    { "It rains.", "It is so that when rain begins to fall and goes on and on for days I cannot go.", "", NAN, false },
+    { "It does not rain.", "It is so that when rain begins to fall and goes on and on for days I cannot go.", "not+", 1,
+      false },
 
     /* the language */
     { "It is the rain that falls on the roof of the house.",
