@@ -50,12 +50,10 @@ HALF_INLINE uint16_t bf16_from_f32(float x)
 
 HALF_INLINE float f16_to_f32(uint16_t h)
 {
-    uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7fff;
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, magnitude = h & 0x7fff, top = magnitude < 0x7c00 ? 0 : 0x7f800000;
 
-    if (magnitude >= 0x7c00)
-        return half_float(sign | 0x7f800000 | (magnitude & 0x3ff) << 13);
     /* Read as an f32, f16's exponent bits make the number 2^112 too small. The product also normalises subnormals. */
-    return half_float(half_bits(half_float(magnitude << 13) * 0x1p112f) | sign);
+    return half_float(half_bits(half_float(magnitude << 13) * 0x1p112f) | top | sign);
 }
 
 HALF_INLINE uint16_t f16_from_f32(float x)

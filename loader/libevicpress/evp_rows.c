@@ -186,7 +186,7 @@ static void put_full(void *arg, uint64_t at, const char *bytes, size_t n)
     const struct job *j = arg;
     size_t row = (size_t)j->layer->columns * 2;
 
-    row_sink_bf16(&j->sink, j->row + (int64_t)((at - j->begin) / row), (int64_t)(n / row), bytes);
+    row_sink_bf16(&j->sink, j->row + (int64_t)((at - j->begin) / row), (int64_t)(n / row), (const void *)bytes);
 }
 
 /* Does the sink have the rows as the payload does, one after another? */
@@ -467,6 +467,7 @@ static int fetch_rows(struct evp_payload *p, const struct evp_rows *asked, void 
         code = read_head(&job, &err);
         job.sink.to += (size_t)r.head_stride * bytes;
     }
+    row_sink_end();
     for (int i = 0; i < KINDS; i++)
         buf_release(&job.part[i]);
     buf_release(&job.sizes);

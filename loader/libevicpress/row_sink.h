@@ -20,11 +20,14 @@ struct row_sink {
 
 size_t row_type_bytes(int type); // of enum evp_type; 0: no such type
 
-/* Writes n rows (n, columns) from row `first` on. x may be unaligned. */
-void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const void *x);
+/* Writes n rows (n, columns) from row `first` on. */
+void row_sink_bf16(const struct row_sink *sink, int64_t first, int64_t n, const uint16_t *x);
 
-/* Codes of a head in groups: kivi's keys have one line of codes, scales and zeros for each column, values one for each
- * row, as int4's and int8's keys. */
+/* Call it after the last rows: until then other threads may not see all of them. */
+void row_sink_end(void);
+
+/* Codes of a head in groups: kivi's keys have one line of codes, scales and zeros for each column, of which there are a
+ * multiple of 8, values one for each row, as int4's and int8's keys. */
 struct row_codes {
     int bits, group;
     int64_t n_rows;

@@ -1,7 +1,8 @@
 /* rows FOLDER - rows of placed payloads as an engine keeps them, beside read() of the payload's file and memcpy() of as
  * many bytes: from FOLDER/tier, of 4 layers of 8 heads of 128 columns, 8,192 tokens (128 MiB as bf16), with checksums
  * compared, in one thread and, layer by layer, in two. On a disk every read begins without the page cache. The fastest
- * of 7; in a file system in memory by the time of the processor, because other programs may use it too. */
+ * of 7, each into memory that the processor's cache does not have, like most of an engine's; in a file system in
+ * memory by the time of the processor, because other programs may use it too. */
 #include "formats/manifest.h"
 #include "formats/payload.h"
 #include "loader/libevicpress/evicpress.h"
@@ -241,18 +242,19 @@ static void compare(struct evp_store *store, int32_t id, const char *what, struc
     static int32_t ids[TOKENS];
     double fetched[REPEATS], copied[REPEATS], read[REPEATS];
     size_t n = whole * (rows.type == EVICPRESS_F32 ? 2 : 1);
-    char *from = malloc(n), *to = malloc(n + (2 << 20));
+    char *from = malloc(n), *all = aligned_alloc(64, REPEATS * n + (2 << 20)); // as tensors are
     struct evp_prefix found;
     struct evp_error error;
 
     ids[0] = id;
-    must(!from || !to || evp_find(store, ids, TOKENS, &found, &error) != 1, "not found");
+    must(!from || !all || evp_find(store, ids, TOKENS, &found, &error) != 1, "not found");
     memset(from, 1, n);
-    memset(to, 2, n);
+    memset(all, 2, REPEATS * n);
     for (int i = 0; i < REPEATS; i++) {
-        read[i] = read_file(store, &found, to);
+        read[i] = read_file(store, &found, all + (size_t)((i + 4) % REPEATS) * n);
         drop(store, &found);
-        fetched[i] = fetch(store, &found, rows, to);
+        fetched[i] = fetch(store, &found, rows, all + (size_t)i * n);
+        char *to = all + (size_t)((i + 2) % REPEATS) * n;
         double start = now();
         memcpy(to, from, n);
         copied[i] = now() - start;
@@ -262,7 +264,7 @@ static void compare(struct evp_store *store, int32_t id, const char *what, struc
     printf("%-12s %-28s %6.2f GB/s, read() of the file %6.2f, memcpy() %6.2f: ratios %.2f, %.2f\n", found.config, what,
            a / 1e9, c / 1e9, b / 1e9, a * (double)found.size / (double)n / c, a / b);
     free(from);
-    free(to);
+    free(all);
 }
 
 int main(int argc, char **argv)

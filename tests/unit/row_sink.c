@@ -64,12 +64,53 @@ Test(row_sink, every_number_of_a_full_row)
     free(to);
 }
 
-/* Scales of every kind, hostile ones too. */
-static float scale_of(int i)
+/* Rows that are apart in the buffer, of whole cache lines or `shift` numbers beside them. */
+static void apart(const uint16_t *row, int type, int shift)
 {
-    static const uint16_t odd[] = { 0x0000, 0x0001, 0x03ff, 0x7bff, 0x7c00, 0x7e01, 0xfc00, 0x8001 };
+    enum { K = 64, N = 64, STRIDE = 3 * K };
+    const size_t size = row_type_bytes(type), bytes = N * STRIDE * size;
+    char *all = aligned_alloc(64, bytes + 64), *to = all + (size_t)shift * size;
+    const struct row_sink sink = { .to = to, .type = type, .row_stride = STRIDE, .column_stride = 1, .columns = K };
+    float x[K];
 
-    return f16_to_f32(i % 5 == 0 ? odd[i / 5 % 8] : (uint16_t)(0x2c00 + (uint32_t)i * 2654435761u % 0x1400));
+    memset(all, 'x', bytes + 64);
+    row_sink_bf16(&sink, 0, N, row);
+    row_sink_end();
+    for (int i = 0; i < N; i++, to += STRIDE * size) {
+        for (int k = 0; k < K; k++)
+            x[k] = bf16_to_f32(row[i * K + k]);
+        compare(to, type, x, K, "a row apart");
+        for (size_t at = K * size; at < (STRIDE - 1) * size; at++)
+            cr_assert_eq(to[at], 'x');
+    }
+    free(all);
+}
+
+/* Every bf16 that is a normal number in f16; the last of each row every odd one, and its neighbours. */
+Test(row_sink, rows_apart)
+{
+    static const uint16_t odd[] = { 0,      0x4781, 0x387f, 0x3880, 0x477f, 0x4780,
+                                    0x7f80, 0x7fc0, 0xb87f, 0xb880, 0xc77f, 0xc780 };
+    uint16_t row[64 * 64];
+
+    for (size_t t = 0; t < sizeof(types) / sizeof(*types); t++)
+        for (int sign = 0; sign <= 0x8000; sign += 0x8000) {
+            for (int i = 0; i < 64 * 64; i++)
+                row[i] = (uint16_t)(sign | (0x3880 + i % 0xf00));
+            apart(row, types[t], 0);
+            apart(row, types[t], 1);
+            for (int i = 63, n = 0; i < 64 * 64; i += 64, n++)
+                row[i] = odd[n % 12];
+            apart(row, types[t], 0);
+        }
+}
+
+/* Scales of every kind, hostile ones too. */
+static uint16_t scale_of(int i)
+{
+    static const uint16_t odd[] = { 0x0000, 0x0001, 0x03ff, 0x7bff, 0x7c00, 0x7fff, 0xfc00, 0x8001 };
+
+    return i % 5 == 0 ? odd[i / 5 % 8] : (uint16_t)(0x2c00 + (uint32_t)i * 2654435761u % 0x1400);
 }
 
 /* Codes of two groups of rows and columns, with scales of every kind: as the definition says, number by number. */
@@ -88,8 +129,8 @@ static void decode(int bits, bool keys, int type)
     for (int i = 0; i < K * N * bits / 32; i++)
         codes[i] = (uint32_t)i * 2654435761u ^ (uint32_t)i >> 3;
     for (int i = 0; i < K * N / GROUP; i++) {
-        scales[i] = f16_from_f32(scale_of(i));
-        zeros[i] = f16_from_f32(scale_of(3 * i + 1));
+        scales[i] = scale_of(i);
+        zeros[i] = scale_of(3 * i + 1);
     }
     for (int64_t row = span.skip; row < span.skip + span.n; row++)
         for (int k = 0; k < K; k++) {
