@@ -26,13 +26,13 @@ $(WHEEL_LIB) $(WHEEL_MEDIA): private LDFLAGS += -s -L$W/link-lib
 $(WHEEL_LIB): $(LIBEVICPRESS_O) loader/libevicpress/libevicpress.map | $W/link-lib
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
-	$(Q)$(LINK_LIBEVICPRESS) -o $@
+	$(Q)$(LINK_LIBEVICPRESS) $$($(call NEEDED,$$($(CC) -print-file-name=libcrypto.so))) -o $@
 	$(Q)patchelf --set-rpath '$$ORIGIN' $@
 define wheel_medium
 $W/lib/evp-$1.so: $(MEDIUM_O_$1) | $W/link-lib
 	@echo "  LINK    $$@"
 	@mkdir -p $$(@D)
-	$(Q)$$(LINK_SO) $$^ $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) -o $$@
+	$(Q)$$(LINK_SO) $$^ $(MEDIUM_LIBS_$1) $(LIBEVICPRESS_LIBS) $$$$($$(call NEEDED,$$$$($$(CC) -print-file-name=libcrypto.so))) -o $$@
 	$(Q)patchelf --set-rpath '$$$$ORIGIN' $$@
 endef
 $(foreach name,$(MEDIUM_NAMES),$(eval $(call wheel_medium,$(name))))
