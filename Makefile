@@ -89,7 +89,7 @@ $B/evicpress.a: $(LIB_O)
 # cannot depend on a model, GPU, BLAS or OpenMP. Only the functions of its public headers are visible.
 LIBEVICPRESS_DIRS := base codes formats planner loader/store loader/libevicpress
 LIBEVICPRESS_LIBS := -lcjson -lcrypto -lsqlite3 -lpthread -lm
-LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c)))
+LIBEVICPRESS_O := $(patsubst %.c,$B/%.o,$(filter-out $(X86_C),$(wildcard $(LIBEVICPRESS_DIRS:%=%/*.c))))
 LINK_SO = $(CC) $(CFLAGS_$(CONFIG)) $(HARDENED_$(CONFIG)) -shared -Wl,--no-undefined -Wl,--as-needed -Wl,--exclude-libs,ALL $(LDFLAGS)
 LINK_LIBEVICPRESS = $(LINK_SO) -Wl,-soname,libevicpress.so.1 -Wl,--version-script=loader/libevicpress/libevicpress.map \
                     $(LIBEVICPRESS_O) $(LIBEVICPRESS_LIBS)
