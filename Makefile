@@ -216,7 +216,7 @@ $B/tests/bench/ceilings: tests/bench/ceilings.cu
 $B/explore/%: $B/tests/fuzz/%.o $B/evicpress.a
 	@echo "  LINK    $@"
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_LDFLAGS) -fsanitize=fuzzer $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
+	$(Q)$(if $(LIB_FUZZING_ENGINE),$(CXX) $(CXXFLAGS),$(CC)) $(ALL_LDFLAGS) $(or $(LIB_FUZZING_ENGINE),-fsanitize=fuzzer) $(filter %.o,$^) $(filter %.a,$^) $(LDLIBS) -o $@
 
 ## check: all tests without network or model, in under a minute
 # Programs and files for the groups of tests.
