@@ -359,7 +359,7 @@ install-share: $(MANS) install-completion
 	install -m 644 formats/manifest.schema.json contrib/nightly/nightly.json contrib/nightly/evp-nightly.cron \
 	  contrib/nightly/evp-nightly.logrotate contrib/monitoring/dashboard.json contrib/monitoring/alerts.yml $(DESTDIR)$(PREFIX)/share/evp
 	install -m 755 contrib/nightly/nightly.sh $(DESTDIR)$(PREFIX)/share/evp
-install-completion:
+install-completion: $(OPTION_TOOLS)
 	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions $(DESTDIR)$(PREFIX)/share/zsh/site-functions \
 	  $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 	scripts/completion bash $(OPTION_TOOLS) >$(DESTDIR)$(PREFIX)/share/bash-completion/completions/evp
