@@ -16,7 +16,11 @@ Test(backend, is_opened_by_name)
     be = backend_open(&(struct backend_options){ .name = "cpu", .dtype = "f32", .n_threads = 0 }, &err);
     cr_assert(be, "%s", err.msg);
     cr_assert_str_eq(be->name, "cpu");
+#if defined(__x86_64__)
     cr_assert_eq(strncmp(be->kind, "cpu-", 4), 0, "'%s'", be->kind);
+#else
+    cr_assert_str_eq(be->kind, "cpu"); // as docs/formats/table.md has it
+#endif
     cr_assert_eq(be->dtype, DTYPE_F32);
     cr_assert_gt(be->pass_rows, 0);
     struct device_memory m = be->memory(be);
