@@ -20,6 +20,7 @@
 #include "formats/context.h"
 #include "formats/manifest.h"
 #include "formats/operation.h"
+#include "methods/kvzap.h"
 #include "methods/method_plugin.h"
 #include "loader/store/index.h"
 #include "methods/method.h"
@@ -32,7 +33,7 @@
 #include <string.h>
 
 static struct {
-    const char *model, *chat, *out, *backend, *dtype, *tiers, *name_space, *plugin;
+    const char *model, *chat, *out, *backend, *dtype, *tiers, *name_space, *plugin, *kvzap;
     int threads;
     uint64_t memory;
     struct shard shard;
@@ -46,6 +47,7 @@ static const struct opt opts[] = {
     OPT_NAMESPACE(&cfg.name_space),
     OPT_SHARD(&cfg.shard),
     OPT_PLUGIN(&cfg.plugin),
+    OPT_KVZAP(&cfg.kvzap),
     OPT_HEAD("Model and device"),
     OPT_MODEL(&cfg.model),
     OPT_CHAT(&cfg.chat),
@@ -145,6 +147,8 @@ static int open_model(struct pack *p, const char *path, struct err *err)
         return err->code;
     if (strcmp(p->model_digest, p->manifest.model_digest) != 0)
         return err_set(err, ERR_FORMAT, "'%s' was made for another model than '%s'", p->manifest_path, path);
+    if (kvzap_check(p->model_digest, err))
+        return err->code;
     p->tokenizer = tokenizer_open_chat(p->model, cfg.chat, err);
     model_say_date(cfg.model, p->tokenizer);
     return p->tokenizer ? 0 : err->code;
@@ -206,7 +210,8 @@ static int get_config(const struct pack *p, struct job *j, struct err *err)
 {
     const struct kv_shape any = model_kv_shape(model_config(p->model), DTYPE_F32), shape = kv_shape_of(&any, j->ids.n);
 
-    if (config_parse(&j->config, j->placement->config, err) || config_check(&j->config, &shape, err))
+    if (config_parse(&j->config, j->placement->config, err) || config_check(&j->config, &shape, err) ||
+        kvzap_check_config(&j->config, &shape, err))
         return err->code;
     int64_t bytes = config_bytes_known(&j->config, &shape, j->ids.n);
     return bytes < 0 ? 0 : check_bytes(p, j, bytes, err);
@@ -502,7 +507,7 @@ static int run(char **operand, struct err *err)
         return err_set(err, ERR_USAGE, "--namespace needs --tiers");
     if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
-    if (backend_check(cfg.backend, cfg.dtype, err) || method_plugins_open(cfg.plugin, err))
+    if (backend_check(cfg.backend, cfg.dtype, err) || method_plugins_open(cfg.plugin, err) || kvzap_use(cfg.kvzap, err))
         return err->code;
     char *model = model_path(cfg.model, err);
     int code = model ? pack(&p, model, err) : err->code;

@@ -18,6 +18,7 @@
 #include "cmd/profile_say.h"
 #include "cmd/summary.h"
 #include "cmd/waiting.h"
+#include "methods/kvzap.h"
 #include "methods/method_plugin.h"
 #include "profiler/run/draw.h"
 #include "profiler/run/groups.h"
@@ -34,7 +35,8 @@ enum { MEASURE_ANSWERS, MEASURE_LIKELIHOOD };
 enum { DECODE_AUTO, DECODE_ON, DECODE_OFF };
 
 static struct {
-    const char *model, *chat, *configs, *plugin, *cells, *chosen, *sample, *backend, *devices, *dtype, *output, *on;
+    const char *model, *chat, *configs, *plugin, *kvzap, *fit, *cells, *chosen, *sample, *backend, *devices, *dtype,
+        *output, *on;
     int max_new_tokens, threads, seed;
     int only, measure, decode_times; // enum grid_split; MEASURE_ANSWERS, ...; DECODE_AUTO, ...
     struct shard shard;
@@ -56,6 +58,9 @@ static const struct opt opts[] = {
     OPT_CONFIGS(&cfg.configs),
     OPT_BOOL(0, "list-configs", &cfg.list_configs, "print the configs of default, papers and all, a line for each"),
     OPT_PLUGIN(&cfg.plugin),
+    OPT_KVZAP(&cfg.kvzap),
+    OPT_TEXT(0, "fit-kvzap", &cfg.fit, "FILE",
+             "fit kvzap to kvzip's scores of the contexts that are run, and write its coefficients there"),
     OPT_TEXT(0, "cells", &cfg.cells, "LIST", "compute the answers of this list of evp-drift, instead of --configs"),
     OPT_TEXT(0, "chosen", &cfg.chosen, "MANIFEST",
              "answer the test questions over the variant that this plan chose for each context, instead of --configs"),
@@ -147,6 +152,7 @@ struct job {
     struct shards shards;
     struct grid_input input;
     struct grid grid;
+    struct kvzap_fit *fit; // NULL: none is asked for
     struct pace pace;
     struct timing timing;
     struct clock_wait wait; // at the last context's beginning
@@ -162,6 +168,7 @@ static void job_release(struct job *j)
     model_digest_free(j->digest);
     model_close(j->model);
     free(j->lineage);
+    kvzap_fit_free(j->fit);
     profile_configs_release(&j->configs);
     sample_release(&j->sample);
     cells_release(&j->cells);
@@ -253,7 +260,9 @@ static int open_model(struct job *j, struct err *err)
     if (!j->model || profile_configs_check(&j->configs, model_config(j->model), err))
         return err->code;
     j->digest = model_digest_begin(j->model, err);
-    if (!j->digest)
+    if (!j->digest ||
+        (cfg.kvzap && (model_digest_wait(j->digest, err) || kvzap_check(model_digest_hex(j->digest), err))) ||
+        (cfg.fit && profile_fit_new(&j->fit, &j->configs, j->model, cfg.devices, err)))
         return err->code;
     j->tokenizer = tokenizer_open_chat(j->model, cfg.chat, err);
     model_say_date(cfg.model, j->tokenizer);
@@ -382,6 +391,7 @@ static struct run job_run(struct job *j)
                          .made = &j->made,
                          .digest = j->digest,
                          .lineage = j->lineage,
+                         .fit = j->fit,
                          .arg = j,
                          .pace = &j->pace,
                          .timing = &j->timing };
@@ -397,16 +407,6 @@ static void begin_pace(struct job *j)
     profile_say_cost(&j->device, pace_left(&j->pace), j->n_devices);
 }
 
-/* Says that auto goes on in FILE's dtype, if a new FILE would get another. */
-static void say_resumed(const struct job *j)
-{
-    enum dtype own = strncmp(j->device.kind, "cuda", 4) == 0 && !model_is_f32(j->model) ? DTYPE_BF16 : DTYPE_F32;
-
-    if (dtype_of_file(j) && j->device.dtype != own)
-        log_info("computing in %s, as the answers in '%s' are; a new file would be in %s", dtype_name(j->device.dtype),
-                 cfg.output, dtype_name(own));
-}
-
 static int open_device(struct job *j, struct err *err)
 {
     const struct profile_want all = want(j);
@@ -415,7 +415,7 @@ static int open_device(struct job *j, struct err *err)
     if (profile_device_open(&j->device, &all, err))
         return err->code;
     backend_say(engine_backend(j->device.engine), cfg.threads);
-    say_resumed(j);
+    profile_say_resumed(&j->device, j->model, dtype_of_file(j), cfg.output);
     return profile_device_made(&j->device, &j->made, &j->shards, err);
 }
 
@@ -448,7 +448,7 @@ static int open_crew(struct job *j, struct err *err)
     j->n_devices = crew_size(j->crew, &j->n_devices_failed);
     if (*j->device.note)
         log_info("%s", j->device.note);
-    say_resumed(j);
+    profile_say_resumed(&j->device, j->model, dtype_of_file(j), cfg.output);
     return profile_device_made(&j->device, &j->made, &j->shards, err);
 }
 
@@ -492,13 +492,13 @@ static int do_all(struct job *j, struct err *err)
     progress_begin("tokens", total);
     int code = j->crew ? crew_run(j->crew, &run, &watch, err) : run_all(&run, &j->shards, &watch, err);
     progress_end();
-    return code;
+    return !code && j->fit ? kvzap_fit_write(j->fit, cfg.fit, model_digest_hex(j->digest), err) : code;
 }
 
 static int measure(struct job *j, struct err *err)
 {
     if (j->grid.n_answers == 0)
-        return 0;
+        return cfg.fit ? err_set(err, ERR_FAIL, "--fit-kvzap: no context is left to run; see --overwrite") : 0;
     int code = get_ready(j, err);
     if (!code && !cfg.dry_run)
         code = shards_begin(&j->shards, err);
@@ -561,7 +561,7 @@ static int finish(struct job *j, double start, struct err *err)
 
 static int run_job(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    if (method_plugins_open(cfg.plugin, err))
+    if (method_plugins_open(cfg.plugin, err) || kvzap_use(cfg.kvzap, err))
         return err->code;
     if (cfg.list_configs)
         return profile_configs_print(err);

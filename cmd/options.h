@@ -65,6 +65,7 @@
               "'none'; kvpress and the papers call 'drop' compression ratio")
 #define OPT_PLUGIN(p)                                                                                                  \
     OPT_TEXT(0, "plugin", p, "LIB,..", "methods of your own: shared objects that export evp_method (evp_method.h)")
+#define OPT_KVZAP(p)          OPT_TEXT(0, "kvzap", p, "FILE", "the file that kvzap needs, of evp-profile --fit-kvzap")
 #define OPT_MAX_NEW_TOKENS(p) OPT_NUM(0, "max-new-tokens", p, 1, 4096, "longest answer, in tokens")
 #define OPT_TRUNCATE(p)                                                                                                \
     OPT_BOOL(0, "truncate", p, "cut contexts longer than the model allows, instead of leaving them out")

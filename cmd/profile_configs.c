@@ -55,7 +55,7 @@ int profile_configs_check(struct profile_configs *c, const struct model_config *
     int n = 0;
 
     for (int v = 0; v < c->n; v++) {
-        if (!config_check(&c->at[v], &shape, err))
+        if (!config_check(&c->at[v], &shape, err) && !kvzap_check_config(&c->at[v], &shape, err))
             c->at[n++] = c->at[v];
         else if (c->list && config_is_named(c->list))
             log_warn("%s; left out of the %s configs", err->msg, c->list);
@@ -64,6 +64,23 @@ int profile_configs_check(struct profile_configs *c, const struct model_config *
     }
     c->n = n;
     return 0;
+}
+
+int profile_fit_new(struct kvzap_fit **fit, const struct profile_configs *c, const struct model *model,
+                    const char *devices, struct err *err)
+{
+    const struct kv_shape shape = profile_configs_shape(model_config(model));
+    bool repeats = false;
+
+    for (int v = 0; v < c->n; v++)
+        repeats = repeats || (c->at[v].drop && c->at[v].stage[METHOD_DROP].method->needs & NEED_REPEAT);
+    if (!repeats || devices || shape.n_layers == 0)
+        return err_set(err, ERR_USAGE, "--fit-kvzap needs %s",
+                       !repeats  ? "kvzip among the configs"
+                       : devices ? "a single device"
+                                 : "layers without a window");
+    *fit = kvzap_fit_new(&shape, err);
+    return *fit ? 0 : err->code;
 }
 
 int profile_configs_print(struct err *err)

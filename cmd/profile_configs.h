@@ -8,6 +8,7 @@
 #include "formats/cells.h"
 #include "kernels/kv.h"
 #include "methods/config.h"
+#include "methods/kvzap.h"
 
 struct profile_configs {
     struct config *at;
@@ -28,6 +29,10 @@ void profile_configs_release(struct profile_configs *c); // zeroed is fine
 int profile_configs_check(struct profile_configs *c, const struct model_config *model, struct err *err) MUST_CHECK;
 
 struct kv_shape profile_configs_shape(const struct model_config *model); // of payloads, whatever the backend's dtype
+
+/* Begins to fit kvzap to the scores that these configs need. ERR_USAGE: none of them is kvzip, or there are devices. */
+int profile_fit_new(struct kvzap_fit **fit, const struct profile_configs *c, const struct model *model,
+                    const char *devices, struct err *err) MUST_CHECK;
 
 /* Prints the lists with a name: a line "name<TAB>config" for each config. */
 int profile_configs_print(struct err *err) MUST_CHECK;

@@ -211,3 +211,13 @@ char *profile_lineage(struct rows_made *made, char *const *input, struct err *er
     buf_release(&lineage);
     return text;
 }
+
+void profile_say_resumed(const struct profile_device *device, const struct model *model, const char *have,
+                         const char *file)
+{
+    enum dtype own = strncmp(device->kind, "cuda", 4) == 0 && !model_is_f32(model) ? DTYPE_BF16 : DTYPE_F32;
+
+    if (have && device->dtype != own)
+        log_info("computing in %s, as the answers in '%s' are; a new file would be in %s", dtype_name(device->dtype),
+                 file, dtype_name(own));
+}

@@ -43,4 +43,8 @@ void profile_say_timing(const struct timing *t);
  * caller frees; NULL with an error. */
 char *profile_lineage(struct rows_made *made, char *const *input, struct err *err);
 
+/* Says that dtype auto goes on in FILE's, if a new FILE would get another. have: FILE's, or NULL. */
+void profile_say_resumed(const struct profile_device *device, const struct model *model, const char *have,
+                         const char *file);
+
 #endif

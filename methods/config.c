@@ -350,7 +350,7 @@ const struct config_named config_named[] = {
                 "snapkv:drop=0.75:window=32:kernel=7,snapkv:drop=0.75:window=32:kernel=7+cam,"
                 "turboquant:bits=4:rotation=qr:norm=f32,turboquant:bits=3:rotation=qr:outliers=32:norm=f32" },
     { "all", "papers,pyramidkv:drop=0.5,tova:drop=0.5,h2o:drop=0.5,h2o:drop=0.5:recent=half,lagkv:drop=0.5,"
-             "random:drop=0.5,cur:drop=0.5,expected_attention:drop=0.5,keydiff:drop=0.5:block=128,"
+             "random:drop=0.5,cur:drop=0.5,expected_attention:drop=0.5,kvzap:drop=0.5,keydiff:drop=0.5:block=128,"
              "adakv+snapkv:drop=0.5,criticalkv+snapkv:drop=0.5,chunkkv+snapkv:drop=0.5,snapkv:drop=0.5+merge_cos,"
              "cachegen,int8,int4,nvfp4,turboquant:bits=4,turboquant:bits=3,snapkv:drop=0.5+kivi:bits=4" },
     { NULL, NULL },

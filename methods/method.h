@@ -77,7 +77,7 @@ struct kv_full {
     void *const *window_q;      // [L]: (G, W, H/G, K) post-rotary queries of the last W tokens, of shape.dtype
     const float *column_sums;   // (L * G, T): the attention of all tokens and H/G heads to each key, or NULL
     const float *repeat_max;    // (L * G, T): of the H/G heads of all tokens that repeat a key's chunk; or NULL
-    int n_head;                 // with repeat_max: tokens of the chat template before the text, first in the cache
+    int n_head;                 // tokens of the chat template before the text, first in the cache
     int rotary;                 // rotated columns
     const uint64_t *unrotated;  // a bit for each layer without rotation
     float scale, cap;           // of q . k in the model's attention, as in struct attn_job

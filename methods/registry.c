@@ -6,13 +6,13 @@
 #include <strings.h>
 
 const struct method *method_registry[METHODS_MAX + 1] = {
-    &method_knorm,    &method_keydiff,    &method_snapkv,       &method_pyramidkv,
-    &method_tova,     &method_h2o,        &method_streamingllm, &method_kvzip,
-    &method_lagkv,    &method_random,     &method_cur,          &method_expected_attention,
-    &method_impress,  &method_arkv,       &method_adakv,        &method_criticalkv,
-    &method_chunkkv,  &method_cam,        &method_merge_cos,    &method_kivi,
-    &method_cachegen, &method_fp8,        &method_int8,         &method_int4,
-    &method_nvfp4,    &method_turboquant,
+    &method_knorm,      &method_keydiff,  &method_snapkv,       &method_pyramidkv,
+    &method_tova,       &method_h2o,      &method_streamingllm, &method_kvzip,
+    &method_lagkv,      &method_random,   &method_cur,          &method_expected_attention,
+    &method_kvzap,      &method_impress,  &method_arkv,         &method_adakv,
+    &method_criticalkv, &method_chunkkv,  &method_cam,          &method_merge_cos,
+    &method_kivi,       &method_cachegen, &method_fp8,          &method_int8,
+    &method_int4,       &method_nvfp4,    &method_turboquant,
 };
 
 const struct method *method_find(const char *name, size_t n)

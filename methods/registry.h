@@ -8,9 +8,9 @@
 #include <math.h>
 
 extern const struct method method_adakv, method_knorm, method_keydiff, method_snapkv, method_pyramidkv, method_tova,
-    method_h2o, method_streamingllm, method_kvzip, method_impress, method_lagkv, method_random, method_cur, method_arkv,
-    method_expected_attention, method_criticalkv, method_chunkkv, method_cam, method_merge_cos, method_kivi,
-    method_cachegen, method_fp8, method_int8, method_int4, method_nvfp4, method_turboquant;
+    method_h2o, method_streamingllm, method_kvzip, method_kvzap, method_impress, method_lagkv, method_random,
+    method_cur, method_arkv, method_expected_attention, method_criticalkv, method_chunkkv, method_cam, method_merge_cos,
+    method_kivi, method_cachegen, method_fp8, method_int8, method_int4, method_nvfp4, method_turboquant;
 
 /* The first parameter of every dropping method. max is the largest number below 1 that a range can produce. */
 #define PARAM_DROP                                                                                                     \

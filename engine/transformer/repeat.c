@@ -225,8 +225,7 @@ static int run(struct repeat *r, struct err *err)
 {
     struct kv_full *full = &r->session->full;
 
-    if (tokenizer_head(r->session->engine->tokenizer, r->ids, r->n, &full->n_head, err) || encode_requests(r, err) ||
-        take_memory(r, err) || clear_rows(r, r->score, (size_t)r->n, err))
+    if (encode_requests(r, err) || take_memory(r, err) || clear_rows(r, r->score, (size_t)r->n, err))
         return err->code;
     for (int begin = full->n_head, end; begin < r->n; begin = end) {
         end = min(begin + REPEAT_CHUNK, r->n);

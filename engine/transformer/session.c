@@ -225,6 +225,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
     struct engine *e = s->engine;
     int window = p->needs & NEED_WINDOW_Q ? min(p->window, p->n) : 0;
     double norms_s = 0;
+    int n_head = 0;
 
     forget(s);
     if (check(s, p->ids, p->n, err))
@@ -241,7 +242,8 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
     }
     if (seconds)
         *seconds = e->backend->clock(e->backend) - start - s->forward.column_s - s->forward.moment_s;
-    if (p->needs & NEED_VALUE_NORMS && find_norms(s, p->n, &norms_s, err)) {
+    if (tokenizer_head(e->tokenizer, p->ids, p->n, &n_head, err) ||
+        (p->needs & NEED_VALUE_NORMS && find_norms(s, p->n, &norms_s, err))) {
         forget(s);
         return err->code;
     }
@@ -249,6 +251,7 @@ int session_prefill(struct session *s, const struct prefill *p, double *seconds,
                                 .pool = &s->pool,
                                 .shape = s->forward.shape,
                                 .n_tokens = p->n,
+                                .n_head = n_head,
                                 .store = s->cache,
                                 .rows = s->rows,
                                 .cos = s->forward.cos,

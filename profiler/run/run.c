@@ -407,7 +407,7 @@ static int repeat(struct context_run *c, const struct prefill *p, struct err *er
         pace_add(c->run->pace, PACE_PREFILL, engine_cost(c->run->engine, &work).side_flop);
     if (c->run->timing)
         timing_side(c->run->timing, session_full(c->run->session)->repeat_s);
-    return 0;
+    return c->run->fit ? kvzap_fit_add(c->run->fit, session_full(c->run->session), err) : 0;
 }
 
 static int prefill(struct context_run *c, struct err *err)

@@ -6,6 +6,7 @@
 #define EVP_RUN_H
 
 #include "engine/transformer/engine.h"
+#include "methods/kvzap.h"
 #include "profiler/run/grid.h"
 #include "profiler/run/pace.h"
 #include "profiler/run/timing.h"
@@ -18,6 +19,7 @@ struct run {
     const struct table_made *made;
     struct model_digesting *digest; // waited for at the end, as made->model_digest is its; NULL: is known
     const char *lineage;
+    struct kvzap_fit *fit;                       // of kvzap to contexts that are repeated; NULL: none
     void (*progress)(void *arg, int64_t tokens); // `tokens` more of the run_tokens() are done; may be NULL
     void *arg;
     struct pace *pace;     // updated before progress() is called; may be NULL

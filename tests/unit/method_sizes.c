@@ -206,7 +206,8 @@ Test(methods, kvzip_drops_as_many_as_kvpress)
                { "kvzip:drop=0.7", 10, 270, 270 },
                { "kvzip:drop=0.7:over=layer", 10, 9, 270 },
                { "kvzip:drop=0", 7, 630, 630 },
-               { "kvzip:drop=0.999999", 1, 1, 1 } };
+               { "kvzip:drop=0.999999", 1, 1, 1 },
+               { "kvzap:drop=0.9", 2067, 18603, 18603 } };
     const struct kv_shape shape = { 30, 9, 3, 64, .dtype = DTYPE_F32 };
 
     for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {

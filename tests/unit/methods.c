@@ -73,7 +73,7 @@ Test(config, says_what_is_wrong)
     static const char *const bad[][2] = {
         { "",
           "keydiff, snapkv, pyramidkv, tova, h2o, streamingllm, kvzip, lagkv, random, cur, expected_attention, "
-          "impress, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4, turbo" },
+          "kvzap, impress, arkv, adakv, criticalkv, chunkkv, cam, merge_cos, kivi, cachegen, fp8, int8, int4, nvfp4" },
         { "nf4", "; those that quantise: kivi, cachegen, fp8, int8, int4, nvfp4, turboquant" },
         { "kivy:bits=2", "no method 'kivy'" },
         { "none:drop=0.1", "no method 'none'" },
@@ -157,6 +157,7 @@ Test(config, says_what_a_chain_needs)
         { "kvzip:drop=0.5:prefix=keep", "kvzip: prefix must be protect or kvpress, not 'keep'" },
         { "kvzip:drop=0.5:over=head", "kvzip: over must be all or layer, not 'head'" },
         { "adakv+kvzip:drop=0.5", "kvzip shares its budget among heads by itself, so adakv cannot precede it" },
+        { "chunkkv+kvzap:drop=0.5", "kvzap shares its budget among heads by itself, so chunkkv cannot precede it" },
         { "criticalkv",
           "criticalkv works with the scores of a dropping method, which must follow: criticalkv+snapkv:drop=0.5" },
         { "criticalkv:epsilon=2+snapkv:drop=0.5", "criticalkv: epsilon must be a number from 0 to 1, not '2'" },

@@ -316,7 +316,7 @@ class Scheduler:
         if engine.keeps_all(config):
             return True
         reason = self.no_drop
-        if not reason and any(name in config for name in ("pyramidkv", "adakv", "chunkkv", "kvzip", "impress")):
+        if not reason and any(name in config for name in ("pyramidkv", "adakv", "chunkkv", "kvzip", "kvzap", "impress")):
             reason = "its layers or heads keep different numbers of tokens"
         if reason:
             engine.once(f"contexts placed as {config} are not loaded: {reason}")
