@@ -507,7 +507,8 @@ static int run(char **operand, struct err *err)
         return err_set(err, ERR_USAGE, "--namespace needs --tiers");
     if (cfg.name_space && strlen(cfg.name_space) >= INDEX_TEXT)
         return err_set(err, ERR_USAGE, "the name of a namespace has at most %d bytes", INDEX_TEXT - 1);
-    if (backend_check(cfg.backend, cfg.dtype, err) || method_plugins_open(cfg.plugin, err) || kvzap_use(cfg.kvzap, err))
+    if (backend_check(cfg.backend, cfg.dtype, err) || method_plugins_open(cfg.plugin, err) ||
+        (cfg.kvzap && kvzap_use(cfg.kvzap, err)))
         return err->code;
     char *model = model_path(cfg.model, err);
     int code = model ? pack(&p, model, err) : err->code;

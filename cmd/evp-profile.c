@@ -59,8 +59,7 @@ static const struct opt opts[] = {
     OPT_BOOL(0, "list-configs", &cfg.list_configs, "print the configs of default, papers and all, a line for each"),
     OPT_PLUGIN(&cfg.plugin),
     OPT_KVZAP(&cfg.kvzap),
-    OPT_TEXT(0, "fit-kvzap", &cfg.fit, "FILE",
-             "fit kvzap to kvzip's scores of the contexts that are run, and write its coefficients there"),
+    OPT_TEXT(0, "fit-kvzap", &cfg.fit, "FILE", "write the file that kvzap needs, fitted to kvzip's scores of this run"),
     OPT_TEXT(0, "cells", &cfg.cells, "LIST", "compute the answers of this list of evp-drift, instead of --configs"),
     OPT_TEXT(0, "chosen", &cfg.chosen, "MANIFEST",
              "answer the test questions over the variant that this plan chose for each context, instead of --configs"),
@@ -561,7 +560,7 @@ static int finish(struct job *j, double start, struct err *err)
 
 static int run_job(struct job *j, int argc, char **argv, int first, struct err *err)
 {
-    if (method_plugins_open(cfg.plugin, err) || kvzap_use(cfg.kvzap, err))
+    if (method_plugins_open(cfg.plugin, err) || (cfg.kvzap && kvzap_use(cfg.kvzap, err)))
         return err->code;
     if (cfg.list_configs)
         return profile_configs_print(err);

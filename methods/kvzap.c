@@ -2,14 +2,13 @@
  *
  * In each layer, with x[t] = the keys of token t in all kv heads before their rotation, then its values in all heads:
  *
- *     score[h][t] = weight[h] . x[t] + bias[h]
+ *     score[h][t] = weight[h] . x[t] + constant[h]
  *
- * which was fitted to the logarithm of kvzip's scores on other contexts (kvzap_fit.c). Like kvzip's, scores are
- * compared over all heads of all layers, and the chat template before the text, at least 4 tokens, has the highest
- * score.
+ * which was fitted to the logarithm of kvzip's scores of other contexts (kvzap_fit.c). As of kvzip, scores of all heads
+ * of all layers are compared, and the chat template before the text, at least 4 tokens, is kept.
  *
- * Differences: the authors predict from hidden states, which a cache does not hold; they weigh the attention by norms,
- * drop by a threshold instead of a share, and always keep the last 128 tokens. Their two-layer perceptron is not here.
+ * Differences: the authors predict KVzip+'s scores from hidden states, which a cache does not hold, drop by a threshold
+ * instead of a share, and always keep the last 128 tokens. Their two-layer perceptron is not here.
  *
  * Source: Jegou and Jeblick, "KVzap: Fast, Adaptive, and Faithful KV Cache Pruning" (arXiv 2601.07891), its linear
  * surrogate; kvpress' KVzapPress.
@@ -21,11 +20,8 @@
 #include "methods/registry.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { DROP };
 
 static struct kvzap used; // by every scoring of this process, as methods of users' objects are
 
@@ -37,10 +33,9 @@ static int read_all(struct kvzap *z, const struct safetensors *st, struct err *e
     const char *digest = safetensors_meta(st, "model_digest");
     const struct st_tensor *w = safetensors_find(st, "weight");
 
-    if (!is || strcmp(is, "kvzap") != 0 || !version || strcmp(version, KVZAP_VERSION) != 0)
+    if (!is || strcmp(is, "kvzap") != 0 || !version || strcmp(version, KVZAP_VERSION) != 0 || !digest ||
+        strlen(digest) >= sizeof(z->model_digest))
         return err_set(err, ERR_FORMAT, "its metadata are not those of --fit-kvzap, version " KVZAP_VERSION);
-    if (!digest || strlen(digest) >= sizeof(z->model_digest))
-        return err_set(err, ERR_FORMAT, "its metadata have no model_digest");
     if (!w || w->type != ST_F32 || w->n_dims != 3 || w->dim[0] < 1 || w->dim[0] > KV_LAYERS_MAX || w->dim[1] < 1 ||
         w->dim[1] > 1 << 12 || w->dim[2] < 2 || w->dim[2] > 1 << 24 || (w->dim[2] - 1) % (2 * w->dim[1]))
         return err_set(err, ERR_FORMAT, "there is no tensor 'weight', F32 [L, G, 2 * G * K + 1]");
@@ -82,8 +77,6 @@ int kvzap_use(const char *path, struct err *err)
 {
     struct file_map map;
 
-    if (!path)
-        return 0;
     if (file_map(&map, path, err))
         return err->code;
     int code = kvzap_parse(&used, map.at, map.n, err);
@@ -105,16 +98,8 @@ struct rows {
     const struct kvzap_work *work;
     float *cos, *sin; // (T, half the rotated columns)
     float *x;         // (T, 2 * G * K + 1)
+    int layer;
 };
-
-/* Undoes the rotation of a key. */
-static void turn_back(float *to, const float *k, const float *cos, const float *sin, int half)
-{
-    for (int i = 0; i < half; i++) {
-        to[i] = k[i] * cos[i] + k[i + half] * sin[i];
-        to[i + half] = k[i + half] * cos[i] - k[i] * sin[i];
-    }
-}
 
 static int fill_head(const struct evp_head *head, void *arg, struct err *err)
 {
@@ -124,21 +109,34 @@ static int fill_head(const struct evp_head *head, void *arg, struct err *err)
 
     (void)err;
     for (size_t t = 0; t < (size_t)head->n_tokens; t++) {
-        float *x = r->x + t * (2 * G * K + 1), *k = x + (size_t)head->head * K;
-        memcpy(k, head->k + t * K, K * sizeof(*x));
-        memcpy(k + G * K, head->v + t * K, K * sizeof(*x));
+        const float *k = head->k + t * K, *cos = r->cos + t * half, *sin = r->sin + t * half;
+        float *x = r->x + t * (2 * G * K + 1), *to = x + (size_t)head->head * K;
+        memcpy(to, k, K * sizeof(*k));
+        for (size_t i = 0; rotates && i < half; i++) {
+            to[i] = k[i] * cos[i] + k[i + half] * sin[i];
+            to[i + half] = k[i + half] * cos[i] - k[i] * sin[i];
+        }
+        memcpy(to + G * K, head->v + t * K, K * sizeof(*k));
         x[2 * G * K] = 1;
-        if (rotates)
-            turn_back(k, head->k + t * K, r->cos + t * half, r->sin + t * half, (int)half);
     }
     return 0;
 }
 
-static int call_layer(int layer, void *arg, struct err *err)
+static void call(void *arg, int i)
 {
     const struct rows *r = arg;
 
-    return r->work->layer(layer, r->x, r->work->arg, err);
+    r->work->call(r->work->arg, r->layer, r->x, i);
+}
+
+static int call_layer(int layer, void *arg, struct err *err)
+{
+    struct rows *r = arg;
+
+    (void)err;
+    r->layer = layer;
+    parallel_do(parallel_cores(), r->work->n, call, r);
+    return 0;
 }
 
 int kvzap_each_layer(const struct kv_full *full, const struct kvzap_work *work, struct err *err)
@@ -146,10 +144,10 @@ int kvzap_each_layer(const struct kv_full *full, const struct kvzap_work *work, 
     struct backend *be = full->backend;
     size_t T = (size_t)full->n_tokens, angles = T * (size_t)(full->rotary / 2) * sizeof(float);
     size_t row = (size_t)(2 * full->shape.n_kv_heads * full->shape.head_dim + 1) * sizeof(float);
-    struct rows r = { full, work, malloc(angles + 1), malloc(angles + 1), malloc(T * row) };
+    struct rows r = { full, work, malloc(angles + 1), malloc(angles + 1), malloc(T * row), 0 };
     const struct host_work each = { .head = fill_head, .layer = call_layer, .arg = &r };
-
     int code = !r.cos || !r.sin || !r.x ? err_nomem(err) : 0;
+
     if (!code && (be->read(be, r.cos, full->cos, angles, err) || be->read(be, r.sin, full->sin, angles, err) ||
                   host_each_head(full, &each, err)))
         code = err->code;
@@ -161,39 +159,24 @@ int kvzap_each_layer(const struct kv_full *full, const struct kvzap_work *work, 
 
 /* ---- scores -------------------------------------------------------------- */
 
-struct layer_of {
+struct scores {
     const struct kv_full *full;
-    const float *x, *weight; // (T, n), (G, n)
-    float *score;            // (G, T)
-    int n;
+    float *at; // (L * G, T)
 };
 
-static void predict_head(void *arg, int g)
+static void predict(void *arg, int layer, const float *x, int g)
 {
-    const struct layer_of *l = arg;
-    const float *w = l->weight + (size_t)g * (size_t)l->n;
-    int sink = kvzap_sink(l->full), T = l->full->n_tokens;
+    const struct scores *s = arg;
+    int n = 2 * used.n_kv_heads * used.head_dim + 1, T = s->full->n_tokens;
+    const float *w = used.weight + (size_t)(layer * used.n_kv_heads + g) * (size_t)n;
+    float *score = s->at + (size_t)(layer * used.n_kv_heads + g) * (size_t)T;
 
-    for (int t = 0; t < T; t++) {
-        const float *x = l->x + (size_t)t * (size_t)l->n;
+    for (int t = 0; t < T; t++, x += n) {
         float sum = 0;
-        for (int i = 0; i < l->n; i++)
+        for (int i = 0; i < n; i++)
             sum += w[i] * x[i];
-        l->score[(size_t)g * (size_t)T + (size_t)t] = t < sink ? INFINITY : sum;
+        score[t] = t < kvzap_sink(s->full) ? INFINITY : sum;
     }
-}
-
-static int predict_layer(int layer, const float *x, void *arg, struct err *err)
-{
-    struct layer_of l = *(const struct layer_of *)arg;
-    int G = l.full->shape.n_kv_heads;
-
-    (void)err;
-    l.x = x;
-    l.weight = used.weight + (size_t)(layer * G) * (size_t)l.n;
-    l.score += (size_t)(layer * G) * (size_t)l.full->n_tokens;
-    parallel_do(parallel_cores(), G, predict_head, &l);
-    return 0;
 }
 
 /* Is there a file, of this shape? */
@@ -213,17 +196,17 @@ int kvzap_check_config(const struct config *config, const struct kv_shape *shape
 
 static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
-    const struct kv_shape *s = &full->shape;
-    size_t bytes = (size_t)(s->n_layers * s->n_kv_heads) * (size_t)full->n_tokens * sizeof(float);
+    size_t bytes = (size_t)(full->shape.n_layers * full->shape.n_kv_heads) * (size_t)full->n_tokens * sizeof(float);
 
     (void)value;
-    if (check_used(s, err))
+    if (check_used(&full->shape, err))
         return err->code;
-    struct layer_of l = { .full = full, .score = malloc(bytes), .n = 2 * s->n_kv_heads * s->head_dim + 1 };
-    int code = l.score ? kvzap_each_layer(full, &(struct kvzap_work){ predict_layer, &l }, err) : err_nomem(err);
+    struct scores s = { full, malloc(bytes) };
+    const struct kvzap_work work = { predict, &s, used.n_kv_heads };
+    int code = s.at ? kvzap_each_layer(full, &work, err) : err_nomem(err);
     if (!code)
-        full->backend->write(full->backend, out, l.score, bytes);
-    free(l.score);
+        full->backend->write(full->backend, out, s.at, bytes);
+    free(s.at);
     return code;
 }
 
@@ -231,7 +214,7 @@ static struct config_share share(const double *value, const struct kv_shape *sha
 {
     int64_t pairs = (int64_t)shape->n_layers * shape->n_kv_heads * n_tokens;
 
-    return (struct config_share){ .layers = shape->n_layers, .pairs = pairs - (int64_t)((double)pairs * value[DROP]) };
+    return (struct config_share){ .layers = shape->n_layers, .pairs = pairs - (int64_t)((double)pairs * value[0]) };
 }
 
 const struct method method_kvzap = {

@@ -1,5 +1,4 @@
-/* kvzap.h - the coefficients by which kvzap predicts the scores of kvzip from keys and values, fitted once to a model.
- * Their file is of safetensors:
+/* kvzap.h - the coefficients by which kvzap predicts kvzip's scores, fitted once to a model; a safetensors file:
  *
  *     weight         F32 [L, G, 2 * G * K + 1], for each kv head of each layer that keeps every token: of the keys of
  *                    all heads before their rotation, then of the values, then the constant
@@ -24,11 +23,10 @@ struct kvzap {
 int kvzap_parse(struct kvzap *z, const void *bytes, size_t n, struct err *err) MUST_CHECK;
 void kvzap_release(struct kvzap *z); // zeroed is fine
 
-/* Takes the file by which kvzap scores, for the life of the process; once. NULL: none. */
+/* Takes the file by which kvzap scores, for the life of the process; once. */
 int kvzap_use(const char *path, struct err *err) MUST_CHECK;
 
-/* ERR_FORMAT: a file was taken that is of another model; or, for a config of kvzap, of another shape. ERR_USAGE: such a
- * config has no file. */
+/* ERR_FORMAT: the file is of another model; for a config of kvzap, of another shape. ERR_USAGE: it has no file. */
 int kvzap_check(const char *model_digest, struct err *err) MUST_CHECK;
 int kvzap_check_config(const struct config *config, const struct kv_shape *shape, struct err *err) MUST_CHECK;
 
@@ -44,13 +42,12 @@ int kvzap_fit_add(struct kvzap_fit *f, const struct kv_full *full, struct err *e
 /* Writes the coefficients of least squares over all contexts added. ERR_FAIL: there was none. */
 int kvzap_fit_write(struct kvzap_fit *f, const char *path, const char *model_digest, struct err *err) MUST_CHECK;
 
-/* ---- for both ---- */
-
-/* Called for each layer in turn with x (T, 2 * G * K + 1): of each token the keys of all heads before their rotation,
- * the values, and 1. */
+/* Calls for each layer in turn, and all i from 0 to n - 1 on several threads, with x (T, 2 * G * K + 1): of each token
+ * the keys of all heads before their rotation, the values, and 1. */
 struct kvzap_work {
-    int (*layer)(int layer, const float *x, void *arg, struct err *err);
+    void (*call)(void *arg, int layer, const float *x, int i);
     void *arg;
+    int n;
 };
 int kvzap_each_layer(const struct kv_full *full, const struct kvzap_work *work, struct err *err) MUST_CHECK;
 

@@ -4,51 +4,48 @@
  *
  *     A = sum of x[t] x[t]^T       B[h] = sum of x[t] log(max(score[h][t], 1e-7))       (A + ridge I) weight[h] = B[h]
  *
- * in double, by Cholesky's factors. ridge is a thousandth of the mean of A's diagonal, and 0 for the constant, so that
- * columns which tell the same share their weight. A takes 8 (2 G K + 1)^2 bytes a layer.
+ * in double, by Cholesky's factors. ridge is a thousandth of the mean of A's diagonal, 0 for the constant. The rows B
+ * follow those of A; together they take 8 (2 G K + 1) (2 G K + 1 + G) bytes a layer.
  */
 #include "methods/kvzap.h"
 
-#include "base/parallel.h"
-
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define RIDGE 1e-3
-#define LEAST 1e-7 // below it scores are rounding
 
 struct kvzap_fit {
-    int n_layers, n_kv_heads, head_dim, n; // n = 2 * G * K + 1
-    int64_t n_tokens;
-    double *a, *b; // (L, n, n), of which j <= i; (L, G, n)
+    int n_layers, n_kv_heads, n; // n = 2 * G * K + 1
+    double *a;                   // (L, n + G, n)
 };
 
 struct kvzap_fit *kvzap_fit_new(const struct kv_shape *s, struct err *err)
 {
     struct kvzap_fit *f = calloc(1, sizeof(*f));
-    size_t n = (size_t)(2 * s->n_kv_heads * s->head_dim + 1), L = (size_t)s->n_layers;
+    size_t n = (size_t)(2 * s->n_kv_heads * s->head_dim + 1), rows = (size_t)s->n_layers * (n + (size_t)s->n_kv_heads);
+    double *a = f ? calloc(rows, n * sizeof(*a)) : NULL;
 
-    if (f) {
-        *f = (struct kvzap_fit){ s->n_layers, s->n_kv_heads, s->head_dim, (int)n, 0, NULL, NULL };
-        f->a = calloc(L * n, n * sizeof(*f->a));
-        f->b = calloc(L * n, (size_t)s->n_kv_heads * sizeof(*f->b));
-    }
-    if (f && f->a && f->b)
+    if (a) {
+        *f = (struct kvzap_fit){ s->n_layers, s->n_kv_heads, (int)n, a };
         return f;
-    kvzap_fit_free(f);
+    }
+    free(f);
     err_nomem(err);
     return NULL;
 }
 
 void kvzap_fit_free(struct kvzap_fit *f)
 {
-    if (!f)
-        return;
-    free(f->a);
-    free(f->b);
+    if (f)
+        free(f->a);
     free(f);
+}
+
+/* Row i of a layer, of A or B. */
+static double *row_of(const struct kvzap_fit *f, int layer, int i)
+{
+    return f->a + ((size_t)layer * (size_t)(f->n + f->n_kv_heads) + (size_t)i) * (size_t)f->n;
 }
 
 /* ---- sums ---------------------------------------------------------------- */
@@ -56,107 +53,70 @@ void kvzap_fit_free(struct kvzap_fit *f)
 struct adding {
     struct kvzap_fit *fit;
     const struct kv_full *full;
-    float *score;   // (G, T)
-    const float *x; // (T, n)
-    int layer;
+    float *score; // (L * G, T)
 };
 
-/* Row i of A, and number i of each B. */
-static void add_row(void *arg, int i)
+static void add_row(void *arg, int layer, const float *x, int i)
 {
     const struct adding *d = arg;
-    size_t n = (size_t)d->fit->n, T = (size_t)d->full->n_tokens, G = (size_t)d->fit->n_kv_heads;
-    double *a = d->fit->a + ((size_t)d->layer * n + (size_t)i) * n, *b = d->fit->b + (size_t)d->layer * G * n + i;
+    int n = d->fit->n, T = d->full->n_tokens, sink = kvzap_sink(d->full);
+    const float *score = i < n ? NULL : d->score + (size_t)(layer * d->fit->n_kv_heads + i - n) * (size_t)T;
+    double *row = row_of(d->fit, layer, i);
 
-    for (size_t t = (size_t)kvzap_sink(d->full); t < T; t++) {
-        const float *x = d->x + t * n;
-        for (int j = 0; j <= i; j++)
-            a[j] += (double)x[i] * (double)x[j];
-        for (size_t g = 0; g < G; g++)
-            b[g * n] += (double)x[i] * (double)d->score[g * T + t];
+    x += (size_t)sink * (size_t)n;
+    for (int t = sink; t < T; t++, x += n) {
+        double y = score ? log(fmax((double)score[t], 1e-7)) : (double)x[i];
+        for (int j = 0; j < n && j <= i; j++)
+            row[j] += y * (double)x[j];
     }
-}
-
-static int add_layer(int layer, const float *x, void *arg, struct err *err)
-{
-    struct adding *d = arg;
-    struct backend *be = d->full->backend;
-    size_t n = (size_t)d->fit->n_kv_heads * (size_t)d->full->n_tokens;
-
-    if (be->read(be, d->score, d->full->repeat_max + (size_t)layer * n, n * sizeof(*d->score), err))
-        return err->code;
-    for (size_t i = 0; i < n; i++)
-        d->score[i] = logf(fmaxf(d->score[i], (float)LEAST));
-    d->x = x;
-    d->layer = layer;
-    parallel_do(parallel_cores(), d->fit->n, add_row, d);
-    return 0;
 }
 
 int kvzap_fit_add(struct kvzap_fit *f, const struct kv_full *full, struct err *err)
 {
-    struct adding d = { .fit = f, .full = full };
+    size_t bytes = (size_t)(f->n_layers * f->n_kv_heads) * (size_t)full->n_tokens * sizeof(float);
+    struct adding d = { f, full, malloc(bytes) };
+    const struct kvzap_work work = { add_row, &d, f->n + f->n_kv_heads };
 
     assert(full->repeat_max && full->shape.n_layers == f->n_layers);
-    d.score = malloc((size_t)f->n_kv_heads * (size_t)full->n_tokens * sizeof(*d.score));
-    int code = d.score ? kvzap_each_layer(full, &(struct kvzap_work){ add_layer, &d }, err) : err_nomem(err);
+    int code = d.score ? 0 : err_nomem(err);
+    if (!code && (full->backend->read(full->backend, d.score, full->repeat_max, bytes, err) ||
+                  kvzap_each_layer(full, &work, err)))
+        code = err->code;
     free(d.score);
-    f->n_tokens += code ? 0 : full->n_tokens - kvzap_sink(full);
     return code;
 }
 
 /* ---- the solution -------------------------------------------------------- */
 
-/* Replaces each B of a layer by its weights. false: A is not positive. */
-static bool solve(double *a, double *b, int n, int n_b)
+/* Turns A into its factor and each row of B into the weights. false: A is not positive. */
+static bool solve(const struct kvzap_fit *f, int layer)
 {
     double ridge = 0;
 
-    for (int i = 0; i < n - 1; i++)
-        ridge += a[(size_t)i * (size_t)n + (size_t)i] * RIDGE / (n - 1);
-    for (int i = 0; i < n; i++) {
-        double *row = a + (size_t)i * (size_t)n;
-        row[i] += i < n - 1 ? ridge : 0;
-        for (int j = 0; j <= i; j++) {
-            const double *other = a + (size_t)j * (size_t)n;
-            double sum = row[j];
+    for (int i = 0; i < f->n - 1; i++)
+        ridge += row_of(f, layer, i)[i] * RIDGE / (f->n - 1);
+    for (int i = 0; i < f->n + f->n_kv_heads; i++) { // rows of B go halfway, through the factor
+        double *row = row_of(f, layer, i);
+        for (int j = 0; j < f->n && j <= i; j++) {
+            const double *other = row_of(f, layer, j);
+            row[j] += i == j && i < f->n - 1 ? ridge : 0;
             for (int k = 0; k < j; k++)
-                sum -= row[k] * other[k];
-            if (i == j && !(sum > 0))
+                row[j] -= row[k] * other[k];
+            if (i == j && !(row[j] > 0))
                 return false;
-            row[j] = i == j ? sqrt(sum) : sum / other[j];
+            row[j] = i == j ? sqrt(row[j]) : row[j] / other[j];
         }
     }
-    for (int g = 0; g < n_b; g++, b += n) {
-        for (int i = 0; i < n; i++) {
+    for (int h = 0; h < f->n_kv_heads; h++) { // and through its transpose
+        double *row = row_of(f, layer, f->n + h);
+        for (int i = f->n - 1; i >= 0; i--) {
+            const double *factor = row_of(f, layer, i);
+            row[i] /= factor[i];
             for (int k = 0; k < i; k++)
-                b[i] -= a[(size_t)i * (size_t)n + (size_t)k] * b[k];
-            b[i] /= a[(size_t)i * (size_t)n + (size_t)i];
-        }
-        for (int i = n - 1; i >= 0; i--) {
-            for (int k = i + 1; k < n; k++)
-                b[i] -= a[(size_t)k * (size_t)n + (size_t)i] * b[k];
-            b[i] /= a[(size_t)i * (size_t)n + (size_t)i];
+                row[k] -= factor[k] * row[i];
         }
     }
     return true;
-}
-
-static int write_all(const struct kvzap_fit *f, const char *path, const struct st_header *header, struct err *err)
-{
-    struct file_out out;
-
-    if (file_create(&out, path, err))
-        return err->code;
-    if (safetensors_write_header(&out, header, err)) {
-        file_abort(&out);
-        return err->code;
-    }
-    for (int64_t i = 0; i < (int64_t)f->n_layers * f->n_kv_heads * f->n; i++) {
-        float weight = (float)f->b[i];
-        fwrite(&weight, sizeof(weight), 1, out.f);
-    }
-    return file_commit(&out, err);
 }
 
 int kvzap_fit_write(struct kvzap_fit *f, const char *path, const char *model_digest, struct err *err)
@@ -167,11 +127,21 @@ int kvzap_fit_write(struct kvzap_fit *f, const char *path, const char *model_dig
     const struct st_tensor weight = {
         .name = "weight", .type = ST_F32, .n_dims = 3, .dim = { f->n_layers, f->n_kv_heads, f->n }
     };
-    size_t n = (size_t)f->n, G = (size_t)f->n_kv_heads;
+    struct file_out out;
 
-    for (size_t l = 0; l < (size_t)f->n_layers; l++)
-        if (!solve(f->a + l * n * n, f->b + l * G * n, f->n, f->n_kv_heads))
-            return err_set(err, ERR_FAIL, "%lld tokens do not determine the coefficients of layer %zu",
-                           (long long)f->n_tokens, l);
-    return write_all(f, path, &(struct st_header){ &weight, 1, meta, 3 }, err);
+    for (int l = 0; l < f->n_layers; l++)
+        if (!solve(f, l))
+            return err_set(err, ERR_FAIL, "the contexts do not determine the coefficients of layer %d", l);
+    if (file_create(&out, path, err))
+        return err->code;
+    if (safetensors_write_header(&out, &(struct st_header){ &weight, 1, meta, 3 }, err)) {
+        file_abort(&out);
+        return err->code;
+    }
+    for (int l = 0; l < f->n_layers; l++)
+        for (int i = 0; i < f->n_kv_heads * f->n; i++) {
+            float number = (float)row_of(f, l, f->n)[i];
+            fwrite(&number, sizeof(number), 1, out.f);
+        }
+    return file_commit(&out, err);
 }

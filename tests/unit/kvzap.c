@@ -137,7 +137,7 @@ Test(kvzap, refuses_other_files)
         { "kvzap", "1", "d", "weight", ST_F32, { 1, 2, 9 }, weight, "" },
         { "table", "1", "d", "weight", ST_F32, { 1, 2, 9 }, weight, "its metadata are not those of --fit-kvzap" },
         { "kvzap", "2", "d", "weight", ST_F32, { 1, 2, 9 }, weight, "version 1" },
-        { "kvzap", "1", NULL, "weight", ST_F32, { 1, 2, 9 }, weight, "no model_digest" },
+        { "kvzap", "1", NULL, "weight", ST_F32, { 1, 2, 9 }, weight, "its metadata are not those" },
         { "kvzap", "1", "d", "bias", ST_F32, { 1, 2, 9 }, weight, "no tensor 'weight', F32 [L, G, 2 * G * K + 1]" },
         { "kvzap", "1", "d", "weight", ST_I32, { 1, 2, 9 }, weight, "no tensor 'weight', F32" },
         { "kvzap", "1", "d", "weight", ST_F32, { 2, 1, 8 }, weight, "no tensor 'weight', F32" },
