@@ -1,7 +1,7 @@
 """transformers_cache.py MANIFEST MODEL <TOKENS - answers over placed contexts with Hugging Face's transformers.
 
 Reads token ids, one prompt per line, fills a DynamicCache from the longest placed prefix and prints the greedy answer.
-Any config works: where layers or heads keep different numbers of rows (pyramidkv, adakv, chunkkv, kvzip, impress), heads are padded
+Any config works: where layers or heads keep different numbers of rows (pyramidkv, adakv, chunkkv, kvzip, kvzap, impress), heads are padded
 to the longest of their layer, and each layer has a mask of its own. Layers with a window hold their last tokens.
 """
 import json
