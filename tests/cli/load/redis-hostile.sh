@@ -30,7 +30,9 @@ rm -r far
 EVP_REDIS_TIMEOUT=10 as wide 20 evp-load -q m.jsonl --payloads pay
 export EVP_REDIS_TIMEOUT=0.1
 as circle 20 evp-load -q m.jsonl --payloads pay
+export EVP_REDIS_TIMEOUT=10
 evp-load -q m.jsonl --payloads pay && fetch b
+export EVP_REDIS_TIMEOUT=0.1
 echo "a host that drops packets is left alone for a while:"
 [ ! "$python" ] || "$python" - <<-END 2>&1 | hide
 	import evp, socket, time
