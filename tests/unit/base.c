@@ -455,6 +455,8 @@ Test(rows, come_back_whole_or_not_at_all)
     close(mkstemp(path));
     write_rows(path, 3, true);
     cr_assert_eq(count_rows(path, &e), 3);
+    cr_assert(freopen(path, "rb", stdin));
+    cr_assert_eq(count_rows("-", &e), 3);
     write_rows(path, 5, false); /* given up: the old file stays */
     cr_assert_eq(count_rows(path, &e), 3);
     cr_assert(!file_read(&text, path, 1 << 20, &e));

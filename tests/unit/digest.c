@@ -111,3 +111,15 @@ Test(digest, checksums_are_xxhash_s)
         }
     }
 }
+
+Test(digest, hex_and_back)
+{
+    static const uint8_t bytes[] = { 0x00, 0x09, 0x9a, 0xaf, 0xf0, 0xff };
+    uint8_t back[sizeof(bytes)];
+    char hex[2 * sizeof(bytes) + 1];
+
+    digest_hex(bytes, sizeof(bytes), hex);
+    cr_assert_str_eq(hex, "00099aaff0ff");
+    digest_from_hex(hex, back, sizeof(back));
+    cr_assert_arr_eq(back, bytes, sizeof(bytes));
+}
