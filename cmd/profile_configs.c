@@ -76,8 +76,7 @@ int profile_fit_new(struct kvzap_fit **fit, const struct profile_configs *c, con
         repeats = repeats || (c->at[v].drop && c->at[v].stage[METHOD_DROP].method->needs & NEED_REPEAT);
     if (!repeats || devices || shape.n_layers == 0)
         return err_set(err, ERR_USAGE,
-                       "--fit-kvzap needs kvzip among the configs, one device, and layers without a "
-                       "window");
+                       "--fit-kvzap needs kvzip among the configs, one device, and layers without a window");
     *fit = kvzap_fit_new(&shape, err);
     return *fit ? 0 : err->code;
 }

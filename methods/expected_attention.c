@@ -149,7 +149,7 @@ static int score_layer(struct work *w, int layer, float *out, struct err *err)
     const struct kv_full *full = w->full;
     struct backend *be = full->backend;
     int T = full->n_tokens, H = full->shape.n_heads, G = full->shape.n_kv_heads, K = full->shape.head_dim;
-    w->rotates = !full->unrotated || !(full->unrotated[layer / 64] >> layer % 64 & 1);
+    w->rotates = layer_rotates(full, layer);
     size_t one = (size_t)(K + 1) * (size_t)K, forms = (size_t)H * one, row = (size_t)T * sizeof(float);
     const struct kv_rows *rows = full->rows + layer * G;
 

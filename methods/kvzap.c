@@ -105,7 +105,7 @@ static int fill_head(const struct evp_head *head, void *arg, struct err *err)
 {
     const struct rows *r = arg;
     size_t K = (size_t)head->head_dim, G = (size_t)head->n_kv_heads, half = (size_t)r->full->rotary / 2;
-    bool rotates = !r->full->unrotated || !(r->full->unrotated[head->layer / 64] >> head->layer % 64 & 1);
+    bool rotates = layer_rotates(r->full, head->layer);
 
     (void)err;
     for (size_t t = 0; t < (size_t)head->n_tokens; t++) {
@@ -167,7 +167,7 @@ struct scores {
 static void predict(void *arg, int layer, const float *x, int g)
 {
     const struct scores *s = arg;
-    int n = 2 * used.n_kv_heads * used.head_dim + 1, T = s->full->n_tokens;
+    int n = 2 * used.n_kv_heads * used.head_dim + 1, T = s->full->n_tokens, first = kvzip_first(s->full);
     const float *w = used.weight + (size_t)(layer * used.n_kv_heads + g) * (size_t)n;
     float *score = s->at + (size_t)(layer * used.n_kv_heads + g) * (size_t)T;
 
@@ -175,7 +175,7 @@ static void predict(void *arg, int layer, const float *x, int g)
         float sum = 0;
         for (int i = 0; i < n; i++)
             sum += w[i] * x[i];
-        score[t] = t < kvzap_sink(s->full) ? INFINITY : sum;
+        score[t] = t < first ? INFINITY : sum;
     }
 }
 
@@ -212,9 +212,7 @@ static int score(const struct kv_full *full, const double *value, float *out, st
 
 static struct config_share share(const double *value, const struct kv_shape *shape, int n_tokens)
 {
-    int64_t pairs = (int64_t)shape->n_layers * shape->n_kv_heads * n_tokens;
-
-    return (struct config_share){ .layers = shape->n_layers, .pairs = pairs - (int64_t)((double)pairs * value[0]) };
+    return kvzip_share(shape, shape->n_layers, value[0], n_tokens);
 }
 
 const struct method method_kvzap = {

@@ -51,12 +51,4 @@ struct kvzap_work {
 };
 int kvzap_each_layer(const struct kv_full *full, const struct kvzap_work *work, struct err *err) MUST_CHECK;
 
-/* The first tokens, which are always kept. */
-static inline int kvzap_sink(const struct kv_full *full)
-{
-    int n = full->n_head > 4 ? full->n_head : 4;
-
-    return n < full->n_tokens ? n : full->n_tokens;
-}
-
 #endif

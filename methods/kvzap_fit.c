@@ -8,6 +8,7 @@
  * follow those of A; together they take 8 (2 G K + 1) (2 G K + 1 + G) bytes a layer.
  */
 #include "methods/kvzap.h"
+#include "methods/registry.h"
 
 #include <assert.h>
 #include <math.h>
@@ -59,7 +60,7 @@ struct adding {
 static void add_row(void *arg, int layer, const float *x, int i)
 {
     const struct adding *d = arg;
-    int n = d->fit->n, T = d->full->n_tokens, sink = kvzap_sink(d->full);
+    int n = d->fit->n, T = d->full->n_tokens, sink = kvzip_first(d->full);
     const float *score = i < n ? NULL : d->score + (size_t)(layer * d->fit->n_kv_heads + i - n) * (size_t)T;
     double *row = row_of(d->fit, layer, i);
 

@@ -37,11 +37,18 @@ enum { SINK = 4 };
 
 static const char *const prefixes[] = { "protect", "kvpress", NULL }, *const overs[] = { "all", "layer", NULL };
 
+int kvzip_first(const struct kv_full *full)
+{
+    int n = full->n_head > SINK ? full->n_head : SINK;
+
+    return n < full->n_tokens ? n : full->n_tokens;
+}
+
 static int score(const struct kv_full *full, const double *value, float *out, struct err *err)
 {
     struct backend *be = full->backend;
     int T = full->n_tokens, n_heads = full->shape.n_layers * full->shape.n_kv_heads;
-    int n = value[PREFIX] == PREFIX_PROTECT && full->n_head > SINK ? full->n_head : SINK;
+    int n = value[PREFIX] == PREFIX_PROTECT ? kvzip_first(full) : SINK < T ? SINK : T;
     size_t row = (size_t)T * sizeof(float);
     float *highest = malloc(row);
 
@@ -51,17 +58,21 @@ static int score(const struct kv_full *full, const double *value, float *out, st
     for (int t = 0; t < T; t++)
         highest[t] = 2; // attention is at most 1
     be->copy(be, out, full->repeat_max, (size_t)n_heads * row);
-    be->repeat(be, out, row, n_heads, highest, (size_t)(n < T ? n : T) * sizeof(float));
+    be->repeat(be, out, row, n_heads, highest, (size_t)n * sizeof(float));
     free(highest);
     return 0;
 }
 
-static struct config_share share(const double *value, const struct kv_shape *shape, int n_tokens)
+struct config_share kvzip_share(const struct kv_shape *shape, int layers, double drop, int n_tokens)
 {
-    int layers = value[OVER] == OVER_ALL ? shape->n_layers : 1;
     int64_t pairs = (int64_t)layers * shape->n_kv_heads * n_tokens;
 
-    return (struct config_share){ .layers = layers, .pairs = pairs - (int64_t)((double)pairs * value[DROP]) };
+    return (struct config_share){ .layers = layers, .pairs = pairs - (int64_t)((double)pairs * drop) };
+}
+
+static struct config_share share(const double *value, const struct kv_shape *shape, int n_tokens)
+{
+    return kvzip_share(shape, value[OVER] == OVER_ALL ? shape->n_layers : 1, value[DROP], n_tokens);
 }
 
 const struct method method_kvzip = {

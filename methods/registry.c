@@ -39,6 +39,11 @@ bool method_add(const struct method *m)
     return n < METHODS_MAX;
 }
 
+bool layer_rotates(const struct kv_full *full, int layer)
+{
+    return !full->unrotated || !(full->unrotated[layer / 64] >> layer % 64 & 1);
+}
+
 int keep_of_drop(double drop, int n_tokens)
 {
     int n = (int)((double)n_tokens * (1.0 - drop));

@@ -28,6 +28,9 @@ extern const struct method method_adakv, method_knorm, method_keydiff, method_sn
 /* Pairs that a dropping method keeps of each head, unless it says otherwise. */
 int keep_of_drop(double drop, int n_tokens);
 
+/* Are a layer's keys and queries rotated? */
+bool layer_rotates(const struct kv_full *full, int layer);
+
 /* ---- window.c: attention of the context's last queries ------------------ */
 
 /* out (L * G, T) = the mean attention to each key from the last w <= T tokens and the group's H/G query heads. Takes
@@ -51,6 +54,14 @@ enum { SNAPKV_DROP, SNAPKV_WINDOW, SNAPKV_KERNEL, SNAPKV_PARAMS };
 int snapkv_check(const double *value, int head_dim, struct err *err);
 int snapkv_score(const struct kv_full *full, const double *value, float *out, struct err *err);
 size_t snapkv_bytes(const double *value, const struct kv_shape *shape, int n_tokens, int window);
+
+/* ---- kvzip.c: what kvzap shares -------------------------------------------- */
+
+/* The first tokens, which are always kept: the chat template before the text, at least 4. */
+int kvzip_first(const struct kv_full *full);
+
+/* What so many layers keep together. */
+struct config_share kvzip_share(const struct kv_shape *shape, int layers, double drop, int n_tokens);
 
 /* ---- int4.c: what int8 shares ---------------------------------------------- */
 
