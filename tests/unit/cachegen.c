@@ -45,7 +45,7 @@ static void fill_rows(float *x, uint32_t seed, int n, int columns)
             seed = (seed * 1103515245u + 12345u) & 0x7fffffff;
             sum += (int)(seed >> 16 & 127);
         }
-        x[i] = i / columns % 50 == 49 ? 0 : (float)ldexp(sum, i % columns % 7 - 5);
+        x[i] = i / columns % 50 == 49 ? 0 : (float)ldexp(sum, (i % columns + 6) % 7 - 5);
     }
 }
 

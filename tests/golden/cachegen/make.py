@@ -23,7 +23,7 @@ def rows(seed, n, columns):
         for _ in range(3):
             seed = (seed * 1103515245 + 12345) % 2 ** 31
             total += seed >> 16 & 127
-        x[t, c] = 0 if t % 50 == 49 else total * 2.0 ** (c % 7 - 5)
+        x[t, c] = 0 if t % 50 == 49 else total * 2.0 ** ((c + 6) % 7 - 5)
     return x
 
 
