@@ -14,7 +14,7 @@ texts = {
     "chinese": "第一章　总则。本手册说明水泵的安装和使用。\n" * 30,
     "code": "def area(width, height):\n    return width * height\n\n" * 30,
     "emoji": "🎉🎉 … — ✓\n" * 120,
-    "passages": "".join(f"Passage {i}: it says that the Rhine meets the Main, and that the Main is brown.\n" for i in range(20)),
+    "passages": "".join(f"Passage {i}: it says that the Rhine meets the Örtze, and that the Örtze is brown.\n" for i in range(20)),
 }
 kind, wanted = sys.argv[1], sys.argv[2:] or texts
 for name in wanted:
