@@ -122,7 +122,7 @@ static void make_ids(void)
 TestSuite(evp_encode, .init = make_ids);
 
 /* On every backend, also with fewer tokens than a residual, and than a chunk; with as many as heads. */
-Test(evp_encode, writes_what_evp_pack_writes, .timeout = 60)
+Test(evp_encode, writes_what_evp_pack_writes, .timeout = 600)
 {
     static const int tokens[] = { T, 256, 31, G, 1 };
     struct cache c;
