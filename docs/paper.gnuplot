@@ -35,4 +35,4 @@ set title "keydiff:drop=0.9"
 set xlabel "quality lost"
 set ylabel "share of contexts"
 set yrange [0:1]
-plot "paper/drop-SmolLM2-135M-Instruct.Q4_1.tsv" using 2:1 skip 1 with steps title "SmolLM2-135M-Instruct.Q4_1"
+plot "paper/drop-SmolLM2-135M-Instruct.Q4_1.tsv" using 2:1 skip 1 with steps title "SmolLM2-135M-Instruct.Q4_1", "paper/drop-Qwen2.5-Coder-0.5B-Instruct-Q4_K_M.tsv" using 2:1 skip 1 with steps title "Qwen2.5-Coder-0.5B-Instruct-Q4_K_M"
