@@ -36,7 +36,7 @@ static void protect(struct fence *f, int protection)
 {
     f->protection = protection;
     for (struct block *b = f->blocks; b; b = b->next)
-        cr_assert_eq(mprotect(b->map, b->bytes, protection), 0);
+        cr_assert(b->bytes == 0 || mprotect(b->map, b->bytes, protection) == 0); // qemu-user fails to protect nothing
 }
 
 static void open_gate(void *arg)
