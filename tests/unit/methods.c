@@ -96,7 +96,7 @@ Test(config, says_what_is_wrong)
         { "snapkv:windw=3", "has no parameter 'windw', only drop, window, kernel; did you mean 'window'?" },
         { "SnapKVPress:0.5", "; did you mean 'snapkv'?" },
         { "snapkv:0.5:0.6", "snapkv: drop is given twice" },
-        { "snapkv:1.5", "snapkv: drop must be a number from 0 to 0.999999, not '1.5'" },
+        { "impress:load=50", "load must be a number from 1e-06 to 1, not '50'; did you mean 50%?" },
         { "snapkv:100%", "snapkv: drop must be a number from 0 to 0.999999, not '100%'" },
         { "kivi:bits=200%", "bits must be 2 or 4, not '200%'" },
         { "adakv:0.2+snapkv:0.5", "adakv has no parameter '0.2', only safeguard" },
