@@ -453,6 +453,7 @@ Test(prompt_ids, normal_forms_are_cut_where_nothing_joins)
         buf_release(&parts);
     }
     cr_assert_eq(nfc_certain(nfc, text_view_of("ab1")), 3);
+    cr_assert_eq(nfc_certain(nfc, text_view_of("1")), 1);
     cr_assert_eq(nfc_certain(nfc, text_view_of("abc")), 2);
     cr_assert_eq(nfc_certain(nfc, text_view_of("ab\xcc\x81\xcc\xa3")), 1);
     cr_assert_eq(nfc_certain(nfc, text_view_of("\xcc\x81")), 0);
