@@ -17,7 +17,7 @@ start() {
 end() {
 	wait $parent 2>/dev/null
 	echo "status $?"
-	quiet heard
+	cat heard >&2
 	for worker in $workers; do
 		for try in $(seq 500); do kill -0 "$worker" 2>/dev/null && sleep 0.02; done
 		kill -0 "$worker" 2>/dev/null && echo "a worker lives on after $try looks"
