@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/utf8.h"
 
 #include <criterion/criterion.h>
 #include <stdio.h>
@@ -129,13 +130,15 @@ Test(log, a_bar_never_wraps)
     for (int i = 0; i < 2; i++) {
         usleep(110 * 1000);
         progress_note(
-            "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9%s",
+            "%s\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9%s",
+            i ? "x" : "",
             "\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9\xc3\xa9");
     }
     char *text = heard();
     for (char *line = strtok_r(text, "\r", &text); line; line = strtok_r(NULL, "\r", &text)) {
         line += strncmp(line, "\033[K", 3) == 0 ? 3 : 0;
         cr_assert_leq(strlen(line), 79, "%s", line);
+        cr_assert(utf8_valid(line, strlen(line)), "%s", line);
         cr_assert_eq(strncmp(line, "[########################] 9/4", 30), 0, "%s", line);
     }
 }
