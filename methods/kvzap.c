@@ -79,6 +79,7 @@ int kvzap_use(const char *path, struct err *err)
 
     if (file_map(&map, path, err))
         return err->code;
+    kvzap_release(&used);
     int code = kvzap_parse(&used, map.at, map.n, err);
     file_unmap(&map);
     return code ? err_wrap(err, "'%s'", path) : 0;
