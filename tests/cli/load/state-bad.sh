@@ -9,7 +9,12 @@ try() {
 	echo "status $?"
 	sed "s|$PWD/||; s/([^)]*)/(WHY)/" said
 }
-flip() { printf 'x' | dd of="$1" bs=1 seek="$2" conv=notrunc 2>dd.log; }
+# some bytes are drawn, and may be an x
+flip() {
+	byte=x
+	[ "$(head -c $(($2 + 1)) "$1" | tail -c 1 | tr -d '\0')" != x ] || byte=y
+	printf $byte | dd of="$1" bs=1 seek="$2" conv=notrunc 2>dd.log
+}
 for at in 3 9 16 40 70 300 450 600; do
 	flip ssd/evp-index $at
 	evp-show --check ssd | sed 's/([^)]*)/(WHY)/' | sort -u
