@@ -1,0 +1,12 @@
+# Whole pages to the byte, but for their style and version: a table with a plan and a sweep, and replays. Look at the page in a
+# browser before --update.
+/usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "h5py is not installed"
+bare() { sed '/<style>/,/<\/style>/d; s/EvicPress [0-9][0-9.]*/EvicPress/'; }
+/usr/bin/python3 "$TOP/tests/cli/report/world.py" table.h5 6 5
+evp-tiers -q --tier name=dram,uri=redis://a:1,capacity=20M,read=5G,write=5G,latency=0.0001 \
+	--tier name=ssd,uri=redis://b:1,capacity=30M,read=1G,write=1G,latency=0.001 -o tiers.json
+for i in $(seq 0 5); do echo "{\"context\":\"context/$i\",\"count\":$((40 - 6 * i))}"; done >access.jsonl
+evp-plan -q table.h5 --tiers tiers.json --access access.jsonl --alpha 0.03,0.3,1,3,30 -o sweep 2>said
+evp-report -q table.h5 sweep/manifest-1.jsonl sweep/frontier.tsv | bare
+evp-replay -q table.h5 --tiers tiers.json --trace poisson:1,60 --contexts zipf:1 --policy prefill,lru,gdsf,night --rate 0.05,0.2 --alpha 1,10 -o r.tsv
+evp-report -q r.tsv | bare
