@@ -26,3 +26,7 @@ profile night2.jsonl --cells m2.jsonl -o p.h5 && score p.h5 table.h5 && evp-plan
 drift night2.jsonl -o m3.jsonl --state s.jsonl --summary three.json 2>&1; bare m3.jsonl
 grep -o '"contexts":[0-9]*' three.json
 profile night2.jsonl --cells m3.jsonl -o p.h5; echo $?
+echo "a context that the table lacks"
+grep -v '"c5"' c.jsonl >five.jsonl && grep -v '"c5"' before.jsonl >asked.jsonl
+evp-profile five.jsonl asked.jsonl $model --max-new-tokens 8 -q --configs knorm:drop=0.5,knorm:drop=0.9 -o five.h5 && score five.h5 table.h5
+drift night1.jsonl -o lacks.jsonl 2>&1
