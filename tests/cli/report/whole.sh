@@ -1,5 +1,5 @@
-# Whole pages to the byte, but for their style and version: a table with a plan and a sweep, and replays. Look at the page in a
-# browser before --update.
+# Whole pages to the byte, but for their style and version: a table with a plan and a sweep, replays, and a table of one context.
+# Look at the pages in a browser before --update.
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "h5py is not installed"
 bare() { sed '/<style>/,/<\/style>/d; s/EvicPress [0-9][0-9.]*/EvicPress/'; }
 /usr/bin/python3 "$TOP/tests/cli/report/world.py" table.h5 6 5
@@ -10,3 +10,5 @@ evp-plan -q table.h5 --tiers tiers.json --access access.jsonl --alpha 0.03,0.3,1
 evp-report -q table.h5 sweep/manifest-1.jsonl sweep/frontier.tsv | bare
 evp-replay -q table.h5 --tiers tiers.json --trace poisson:1,60 --contexts zipf:1 --policy prefill,lru,gdsf,night --rate 0.05,0.2 --alpha 1,10 -o r.tsv
 evp-report -q r.tsv | bare
+/usr/bin/python3 "$TOP/tests/cli/report/world.py" one.h5 1 2
+evp-report -q one.h5 | bare
