@@ -29,4 +29,4 @@ plan t.h5 --alpha 1 | grep recomputing
 echo 'noise:'
 tiers 2000 0.1
 /usr/bin/python3 -c 'import h5py; h5py.File("t.h5", "a")["/contexts/prefill_spread"][:] = [0.1, 0.5]'
-evp-plan t.h5 --tiers tiers.json --alpha 1,10 -o noisy 2>&1 | grep "are noisy"
+evp-plan t.h5 --tiers tiers.json --alpha 1,10 -o noisy 2>&1 | sed -n 's/^evp-plan: \(.*are noisy.*\)/\1/p'
