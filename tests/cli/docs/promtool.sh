@@ -1,5 +1,5 @@
 # The alerts, and the queries of the dashboard, are such to Prometheus.
-command -v promtool >where || skip "promtool (Debian package prometheus) is not installed: queries are not parsed"
+command -v promtool >where || skip "promtool is not installed: queries are not parsed; scripts/setup nightly installs it"
 python3 - "$TOP/contrib/monitoring/dashboard.json" >rules.yml <<'END'
 import json, sys
 rules = [t["expr"] for p in json.load(open(sys.argv[1]))["panels"] for t in p.get("targets", ())]
