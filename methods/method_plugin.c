@@ -128,8 +128,10 @@ int method_plugin_score(const struct method *m, const struct evp_head *head, con
                         struct err *err)
 {
     char why[EVP_METHOD_WHY] = "";
-    int code = m->drop->scores.plugin->score(head, value, score, why);
 
+    for (int t = 0; t < head->n_tokens; t++) // what it does not write is seen
+        score[t] = NAN;
+    int code = m->drop->scores.plugin->score(head, value, score, why);
     why[sizeof(why) - 1] = '\0';
     return code ? err_set(err, ERR_FAIL, "it failed in head %d of layer %d: %s", head->head, head->layer,
                           *why ? why : "it does not say why")

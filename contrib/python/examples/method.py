@@ -6,6 +6,9 @@ compiler and Python's headers (Debian: python3-cffi python3-numpy python3-dev).
 
     method.py libfar_keys.so /usr/local/include
     evp-profile ... --plugin ./libfar_keys.so --configs far_keys:drop=0.5
+
+The Python inside looks for its modules beside the first python3 in PATH. If that is another one ("initialization code
+failed"), say which with PYTHONHOME: for Debian's, PYTHONHOME=/usr.
 """
 import os
 import re

@@ -24,7 +24,7 @@ cat >bad.c <<'END'
 #include <stdio.h>
 static int score(const struct evp_head *head, const double *value, float *score, char why[EVP_METHOD_WHY])
 {
-	for (int t = 0; t < head->n_tokens; t++)
+	for (int t = 0; t < head->n_tokens - LEFT; t++)
 		score[t] = t == 3 ? SCORE : (float)value[0];
 	snprintf(why, EVP_METHOD_WHY, "no luck");
 	return CODE;
@@ -37,11 +37,12 @@ extern const struct evp_method evp_method;
 const struct evp_method evp_method = { .abi = ABI, .size = sizeof(struct evp_method), .name = NAME, .score = score, .keep = keep };
 END
 bad() {
-	build -DNAME='"mine"' -DABI=EVP_METHOD_ABI -DCODE=0 -DSCORE=1 -DKEEP=n_tokens "$@" bad.c -o bad.so
+	build -DNAME='"mine"' -DABI=EVP_METHOD_ABI -DCODE=0 -DSCORE=1 -DLEFT=0 -DKEEP=n_tokens "$@" bad.c -o bad.so
 	profile -o p3.h5 --overwrite --plugin ./bad.so --configs mine:drop=0.5 || echo "status $?"
 }
 bad
 bad -USCORE -DSCORE=NAN
+bad -ULEFT -DLEFT=1
 bad -UCODE -DCODE=7
 bad -UKEEP -DKEEP=0
 bad -UKEEP -DKEEP=n_tokens+1
