@@ -45,8 +45,8 @@ struct evp_method {
     const struct evp_param *param; // at most 7, the last with name NULL; or NULL
     int32_t window, column_sums;   // queries of so many last tokens, and column sums (1), are needed; 0: not
 
-    /* score (T): the highest are kept; all nan before, none after. value[0] is drop, value[1] .. are the parameters; score must not depend
-     * on drop, or on parameters with `budget`. Returns 0, or another number and a text in why. */
+    /* score (T): the highest are kept; all nan before, none after. value[0] is drop, value[1] .. are the parameters;
+     * score must not depend on drop, or on parameters with `budget`. Returns 0, or another number and a text in why. */
     int (*score)(const struct evp_head *head, const double *value, float *score, char why[EVP_METHOD_WHY]);
 
     /* How many pairs each head of a layer keeps, 1 .. n_tokens; NULL: (int)(n_tokens * (1 - drop)), at least 1. */
