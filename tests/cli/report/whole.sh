@@ -1,5 +1,5 @@
 # Whole pages to the byte, but for their style and version: a table with a plan and a sweep, replays, a table of one context;
-# the headings of a plan of it. Look at the pages in a browser before --update.
+# headings without totals. Look at the pages in a browser before --update.
 /usr/bin/python3 -c 'import h5py' 2>/dev/null || skip "h5py is not installed"
 bare() { sed '/<style>/,/<\/style>/d; s/EvicPress [0-9][0-9.]*/EvicPress/'; }
 /usr/bin/python3 "$TOP/tests/cli/report/world.py" table.h5 6 5
@@ -12,7 +12,6 @@ evp-replay -q table.h5 --tiers tiers.json --trace poisson:1,60 --contexts zipf:1
 evp-report -q r.tsv | bare
 /usr/bin/python3 "$TOP/tests/cli/report/world.py" one.h5 1 2
 evp-report -q one.h5 | bare
-echo "headings with the plan's totals, and without:"
-evp-plan -q one.h5 --tiers tiers.json --alpha 1 -o plan.jsonl 2>said
-sed 's/"totals":\[[^]]*\]/"totals":[]/' plan.jsonl >bare.jsonl
-for plan in plan bare; do evp-report -q one.h5 $plan.jsonl | grep -oE '<h[123][^<]*'; done
+echo "headings of the plan, with its totals and without:"
+sed 's/"totals":\[[^]]*\]/"totals":[]/' sweep/manifest-1.jsonl >bare.jsonl
+for plan in sweep/manifest-1.jsonl bare.jsonl; do evp-report -q table.h5 $plan sweep/frontier.tsv | grep -oE '<h[123][^<]*'; done
